@@ -131,3 +131,24 @@ func.func @of_each_row(%a: tensor<1x64xf16>, %b: tensor<1x64xf16>, %cache: tenso
 
 // CHECK-LABEL: func.func @of_each_row
 // CHECK: tensor.concat
+
+// The biases of Q, K and V, of which that of K is 0.
+func.func @constants(%x: tensor<2x6xf16>) -> tensor<2x6xf16> {
+  %q = arith.constant dense<[1.0, 2.0]> : tensor<2xf16>
+  %k = arith.constant dense<0.0> : tensor<2xf16>
+  %v = arith.constant dense<[3.0, 4.0]> : tensor<2xf16>
+  %c = tensor.concat dim(0) %q, %k, %v : (tensor<2xf16>, tensor<2xf16>, tensor<2xf16>) -> tensor<6xf16>
+  %e = tensor.empty() : tensor<2x6xf16>
+  %r = linalg.generic {indexing_maps = [#id, affine_map<(d0, d1) -> (d1)>, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %c : tensor<2x6xf16>, tensor<6xf16>) outs(%e : tensor<2x6xf16>) {
+  ^bb0(%in: f16, %bias: f16, %out: f16):
+    %0 = arith.addf %in, %bias : f16
+    linalg.yield %0 : f16
+  } -> tensor<2x6xf16>
+  return %r : tensor<2x6xf16>
+}
+
+// CHECK-LABEL: func.func @constants
+// CHECK-NOT: tensor.concat
+// CHECK: %[[ALL:.*]] = arith.constant dense<[1.0{{.*}}, 2.0{{.*}}, 0.0{{.*}}, 0.0{{.*}}, 3.0{{.*}}, 4.0{{.*}}]> : tensor<6xf16>
+// CHECK-NOT: linalg.index
+// CHECK: linalg.generic {{.*}} ins(%arg0, %[[ALL]] :

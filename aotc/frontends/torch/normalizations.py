@@ -1,15 +1,95 @@
-"""Decomposes a batch norm in evaluation mode into one multiplication and one addition for each
-element."""
+"""Decomposes norms: a batch norm in evaluation mode into one multiplication and one addition for
+each element, and the variance of short rows, as of a layer norm, into sums of f32.
+
+torch-mlir computes variances in f64, whose rate is 1/64 of that of f32 on most GPUs. The squares of
+differences from the mean are as exact in f32 as PyTorch's own variance. Long rows are left to
+torch-mlir, as an error of a sum grows with the number of its terms.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 Tensor = Any
+# The most elements of a row whose variance is computed in f32.
+_MOST_IN_F32 = 1 << 14
 
 
 def normalization_decompositions(aten: Any) -> dict[Any, Any]:
-    return {aten._native_batch_norm_legit_no_training.default: _batch_norm}
+    return {
+        aten._native_batch_norm_legit_no_training.default: _batch_norm,
+        aten.native_layer_norm.default: _layer_norm,
+        aten.var.correction: _variance,
+        aten.var_mean.correction: _variance_and_mean,
+    }
+
+
+def _layer_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Any:
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    axes = list(range(x.dim() - len(shape), x.dim()))
+    if not _is_short(x, axes):
+        return NotImplemented
+    difference, mean = _difference(x, axes)
+    deviation = torch.rsqrt((difference * difference).mean(axes, keepdim=True) + eps)
+    normal = difference * deviation
+    if weight is not None:
+        normal = normal * weight.float()
+    if bias is not None:
+        normal = normal + bias.float()
+    return normal.to(x.dtype), mean.to(x.dtype), deviation.to(x.dtype)
+
+
+def _variance(
+    x: Tensor,
+    dim: Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> Any:
+    both = _variance_and_mean(x, dim, correction=correction, keepdim=keepdim)
+    return both if both is NotImplemented else both[0]
+
+
+def _variance_and_mean(
+    x: Tensor,
+    dim: Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> Any:
+    axes = sorted({axis % x.dim() for axis in dim} if dim and x.dim() else range(x.dim()))
+    if not _is_short(x, axes):
+        return NotImplemented
+    difference, mean = _difference(x, axes)
+    count = math.prod(x.shape[axis] for axis in axes) - (1 if correction is None else correction)
+    if count <= 0:
+        return NotImplemented
+    variance = (difference * difference).sum(axes, keepdim=keepdim) / count
+    return variance.to(x.dtype), (mean if keepdim else mean.squeeze(axes)).to(x.dtype)
+
+
+def _is_short(x: Tensor, axes: Sequence[int]) -> bool:
+    """Whether the rows are floats no wider than f32, of a known number that is not too large."""
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    sizes = [x.shape[axis] for axis in axes]
+    return (
+        x.dtype in (torch.float32, torch.float16, torch.bfloat16)
+        and all(isinstance(size, int) for size in sizes)
+        and 0 < math.prod(sizes) <= _MOST_IN_F32
+    )
+
+
+def _difference(x: Tensor, axes: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """The difference from the mean along the axes, and the mean, in f32."""
+    wide = x.float()
+    mean = wide.mean(axes, keepdim=True)
+    return wide - mean, mean
 
 
 def _batch_norm(

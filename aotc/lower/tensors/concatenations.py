@@ -4,6 +4,9 @@ An example of the latter is a loop that writes a row of a cache of keys. For eac
 operation selects the operand that the element comes from, and computes it there. Cheap producers of
 operands are included, with slices and transposes: for example, the sign in the half of a row that a
 rotary embedding rotates. Without this, each operand and the concatenation would be a kernel.
+
+A concatenation of constants, as of the biases of Q, K and V, is a constant, which an epilogue can
+read.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
     fused = []
     with module.context:
         for concat in ops.find(module.operation, "tensor.concat"):
-            if not _is_known(concat):
+            if _fold(concat) or not _is_known(concat):
                 continue
             extract = _only_extract(concat.results[0])
             if extract is not None or _is_read_elementwise(concat.results[0]):
@@ -42,6 +45,28 @@ def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
                 else:
                     _expand(concat)
     return fused
+
+
+def _fold(concat: Any) -> bool:
+    """Replaces a concatenation of constants by a constant, unless a large one has other users.
+    Returns whether it did."""
+    operands = list(concat.operands)
+    if not all(map(_is_constant, operands)):
+        return False
+    # NumPy takes longer to import than a small module takes to build.
+    from aotc.lower.tensors.concatenated_values import concatenation
+
+    plan = concatenation(operands, _dimension(concat))
+    if plan is None:
+        return False
+    with concat.location, ir.InsertionPoint(concat):
+        ops.replace(concat, [plan.build()])
+    return True
+
+
+def _is_constant(value: Any) -> bool:
+    owner = ops.defining(value)
+    return owner is not None and owner.name == "arith.constant"
 
 
 def _is_known(concat: Any) -> bool:
