@@ -102,6 +102,13 @@ RUN = {
     "48, f32": (problem(head_dim=48, result="f32", scale=48**-0.5), SMALL),
     "72, a causal mask": (problem(head_dim=72, mask=MASK, causal=True, scale=72**-0.5), SMALL),
     "80, a mask": (problem(head_dim=80, mask=MASK, scale=80**-0.5), SMALL),
+    "36, Q in registers": (problem(head_dim=36, scale=36**-0.5), replace(SMALL, holds_q=True)),
+    "60, causal, two tiles, f32": (
+        problem(head_dim=60, causal=True, result="f32", scale=60**-0.5),
+        replace(SMALL, tiles=2, group=2),
+    ),
+    "20, a mask": (problem(head_dim=20, mask=MASK, scale=20**-0.5), SMALL),
+    "44, not aligned": (unaligned(problem(head_dim=44, scale=44**-0.5)), SMALL),
     "64, a mask that replaces": (problems.replacing(problem(mask=MASK)), SMALL),
 }
 
@@ -123,7 +130,7 @@ def test_results_are_right(name: str, tmp_path: Path) -> None:
     ("why", "p"),
     [
         ("f32 is not for these kernels", problem(element="f32", result="f32")),
-        ("a row is of whole chunks", problem(head_dim=36)),
+        ("a row is of whole chunks", problem(head_dim=38)),
         ("columns are not known", problem(head_dim=None)),
         ("the largest score would be the least", problem(scale=-1.0)),
         ("O is no integer", problem(result="i32")),

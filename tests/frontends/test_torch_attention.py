@@ -71,6 +71,34 @@ def test_attention_of_heads_has_a_kernel_on_the_cpu(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+class _Windows(torch.nn.Module):
+    """Attention of windows of images, whose batch has three dimensions, as in Twins."""
+
+    def forward(self, q: Any, k: Any, v: Any, mask: Any, shared: Any) -> Any:
+        attention = torch.nn.functional.scaled_dot_product_attention
+        # Different scores: those of several attentions would be computed once.
+        return (
+            attention(q, k, v),
+            attention(q * 0.5, k, v, attn_mask=mask),
+            attention(q + 0.5, k, v, attn_mask=shared),
+            attention(q.exp(), k, v, is_causal=True),
+        )
+
+
+def test_a_batch_of_three_dimensions_has_a_kernel(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 4, 3, 10, 16).unbind(0)
+    module, given = _Windows(), (q, k, v, torch.randn(4, 1, 10, 10), torch.randn(10, 10) > -1)
+    artifact = build(module, given, "windows", tmp_path)
+    names = [kernel.name for kernel in artifact.manifest.kernels]
+    assert any(name.startswith("attention") for name in names), names
+    assert not any("matmul" in name for name in names), names
+    expected = [one.numpy() for one in module(*given)]
+    found = call(artifact, "windows", [one.numpy() for one in given], expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
 class _AlternatingHeads(torch.nn.Module):
     """Rows have Q, K and V of one head, then those of the next, as in GPT-NeoX and CodeGen."""
 

@@ -69,6 +69,7 @@ def decompositions() -> dict[Any, Any]:
         **window_decompositions(aten),
         aten.rms_norm.default: defaults[aten.rms_norm.default],
         aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
+        aten.scaled_dot_product_attention.default: _attention_of_any_batch,
         aten.sort.stable: _sort,
         aten.topk.default: _topk,
         aten.eq.Tensor: _equal,
@@ -196,6 +197,34 @@ def _attention(
     order = _order_of(query.stride())
     back = [order.index(dim) for dim in range(4)]
     return output.permute(order).contiguous().permute(back), weights
+
+
+def _attention_of_any_batch(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    *args: Any,
+    **named: Any,
+) -> Tensor:
+    """Attention whose batch has more than two dimensions is one of two: all but the last of them
+    are merged. The kernels have two."""
+    import torch
+
+    # PyTorch's own decomposition, and not this one again.
+    attention = functools.partial(
+        torch.ops.aten.scaled_dot_product_attention.default._op_dk,
+        torch._C.DispatchKey.CompositeImplicitAutograd,
+    )
+    outer = query.shape[:-3]
+    tensors = [query, key, value]
+    if query.dim() < 5 or any(one.shape[:-3] != outer for one in tensors):
+        return attention(query, key, value, attn_mask, *args, **named)
+    if attn_mask is not None and attn_mask.dim() > 3:
+        attn_mask = attn_mask.expand(*outer, *attn_mask.shape[-3:]).flatten(0, -4)
+    merged = [one.flatten(0, -4) for one in tensors]
+    found = attention(*merged, attn_mask, *args, **named)
+    return found.unflatten(0, outer)
 
 
 def _order_of(strides: Sequence[Any]) -> tuple[int, ...]:

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 from aotc.chips import A100, BLOCK_SHARED_BYTES
 from aotc.kernels.attention.family import AttentionFamily
 from aotc.kernels.attention.mma_sync.kernel import Kernel
-from aotc.kernels.attention.mma_sync.operands import CHUNK, operands_of
+from aotc.kernels.attention.mma_sync.operands import CHUNK, HALF_CHUNK, chunk_of, operands_of
 from aotc.kernels.attention.mma_sync.tiles import TILE, Variant
 from aotc.kernels.attention.problem import Attention
 from aotc.kernels.family import ANY_GPU
+from aotc.kernels.matmul.problem import ELEMENT_BYTES
 
 _MOST_COLUMNS = 256
 # With causality, the number of matrices of the batch that are rasterized together.
@@ -31,7 +32,7 @@ class MmaSync(AttentionFamily):
 
     def can_implement(self, problem: Attention, variant: Variant) -> bool:
         return (
-            problem.is_of_16_bits(head_dims=range(CHUNK, _MOST_COLUMNS + 1, CHUNK))
+            problem.is_of_16_bits(head_dims=range(CHUNK, _MOST_COLUMNS + 1, HALF_CHUNK))
             and problem.scale > 0
             and variant.keys % TILE == 0
             and all(one.is_shared_evenly for one in operands_of(problem, variant))
@@ -53,7 +54,8 @@ def _variant(problem: Attention, tiles: int) -> Variant | None:
     """The best variant with `tiles` tiles of 16 rows for each warp, whose scores and O fit the
     registers; None if there is none."""
     head_dim = problem.head_dim or 0
-    is_aligned = all(one.alignment % 16 == 0 for one in (problem.q, problem.k, problem.v))
+    bytes_ = chunk_of(head_dim) * ELEMENT_BYTES[problem.q.element]
+    is_aligned = all(one.alignment % bytes_ == 0 for one in (problem.q, problem.k, problem.v))
     if tiles > 1 and (head_dim > 128 or not is_aligned or problem.mask is not None):
         return None
     if tiles > 1:

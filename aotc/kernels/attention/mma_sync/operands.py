@@ -1,8 +1,9 @@
-"""Copies of Q, K and V from global to shared memory, by asynchronous copies of 16 bytes.
+"""Copies of Q, K and V from global to shared memory, by asynchronous copies of 16 bytes, or of 8 if
+the rows of a head are no multiple of 16.
 
 In shared memory, the pitch is an odd number of 16 bytes, so that any eight rows of one column are
 in different banks for ldmatrix. Rows are padded to a multiple of 16 columns with zeros. Matrices
-that are not aligned to 16 bytes are loaded and stored element by element.
+that are not aligned to their copies are loaded and stored element by element.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from aotc.kernels.tensor_core import copy_async
 
 COLUMNS = 16  # the K extent of one mma.sync
 CHUNK = 8  # elements of 16 bytes
-_ALIGNMENT = 16
+HALF_CHUNK = CHUNK // 2
+
+
+def chunk_of(columns: int) -> int:
+    """The elements of a copy, of which a row has a multiple."""
+    return HALF_CHUNK if columns % CHUNK else CHUNK
 
 
 def operands_of(problem: Attention, variant: Variant) -> tuple[Operand, Operand, Operand]:
@@ -32,7 +38,7 @@ def operands_of(problem: Attention, variant: Variant) -> tuple[Operand, Operand,
 
 class Operand:
     """Q, K or V: tiles of some rows and all columns of a head, in a ring of `stages` (`ring`, which
-    `begin` sets). A thread copies the same chunks of 16 bytes in each of its rows."""
+    `begin` sets). A thread copies the same chunks in each of its rows."""
 
     def __init__(
         self, matrix: Matrix, shape: tuple[int, int, int], heads: int, threads: int
@@ -40,8 +46,9 @@ class Operand:
         """`shape`: the shape of the ring, without the padding of rows."""
         self.matrix, self.heads, self.threads = matrix, heads, threads
         self.stages, self.rows, self.columns = shape
-        self.is_async = matrix.alignment % _ALIGNMENT == 0
-        chunks = self.columns // CHUNK
+        self.chunk = chunk_of(self.columns)
+        self.is_async = matrix.alignment % (self.chunk * ELEMENT_BYTES[matrix.element]) == 0
+        chunks = self.columns // self.chunk
         # `width` threads copy adjacent chunks of a row at once, `across` times.
         self.width = min(chunks & -chunks, threads)
         self.across = chunks // self.width
@@ -63,7 +70,7 @@ class Operand:
         self.b = b
         shape = (self.stages, self.rows, self.pitch)
         self.ring = b.shared_buffer(shared, offset, shape, self.matrix.element)
-        own_row, own_column = thread // self.width, thread % self.width * CHUNK
+        own_row, own_column = thread // self.width, thread % self.width * self.chunk
         self.row, self.column = b.index(own_row), b.index(own_column)
         self._partition(source, batch)
         if self.padded > self.columns:
@@ -86,10 +93,11 @@ class Operand:
 
     def _fill_up(self, thread: Number) -> None:
         b = self.b
-        zeros, own = b.zero(f"vector<{CHUNK}x{self.matrix.element}>"), b.index(thread)
+        zeros, own = b.zero(f"vector<{self.chunk}x{self.matrix.element}>"), b.index(thread)
         for stage in range(self.stages):
             with b.loop(own, self.rows, self.threads) as loop:
-                b.store_vector(zeros, self.ring, [stage, loop.index, self.columns])
+                for column in range(self.columns, self.padded, self.chunk):
+                    b.store_vector(zeros, self.ring, [stage, loop.index, column])
 
     def copy(self, row: Number, stage: Number, count: Number | None = None) -> None:
         """Starts to copy the tile that begins at `row` (an i32) to a stage of the ring. `count`:
@@ -113,16 +121,16 @@ class Operand:
         is_valid = True if left is None else compare("sgt", left, down)
         # The address is in bounds even if nothing is read.
         at = select(is_valid, at, self.back)
-        for chunk in range(0, self.columns, self.width * CHUNK):
+        for chunk in range(0, self.columns, self.width * self.chunk):
             source, to = at + chunk, [stage, row, self.column + chunk]
             if self.is_async:
-                valid = select(is_valid, CHUNK, 0)
-                copy_async(self.b, self.own, [source], self.ring, to, CHUNK, valid)
+                valid = select(is_valid, self.chunk, 0)
+                copy_async(self.b, self.own, [source], self.ring, to, self.chunk, valid)
             else:
                 self._load_chunk(source, to, is_valid)
 
     def _load_chunk(self, at: Number, to: list[Number], is_valid: Condition) -> None:
         b = self.b
         zero = b.zero(self.matrix.element)
-        values = [b.select(is_valid, b.load(self.own, [at + i]), zero) for i in range(CHUNK)]
+        values = [b.select(is_valid, b.load(self.own, [at + i]), zero) for i in range(self.chunk)]
         b.store_elements(values, self.ring, to)
