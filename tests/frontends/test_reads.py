@@ -26,6 +26,8 @@ READS: dict[str, tuple[Callable[[Any, Any], Any], int, int]] = {
     "gather": (lambda x, i: torch.gather(x, 0, i[:, None].expand(-1, 5)), 0, 6),
     "embedding": (lambda x, i: F.embedding(i, x) * 2 + 1, 0, 6),
     "embedding_bag": (lambda x, i: F.embedding_bag(i[None], x, mode="sum"), 0, 6),
+    "one_hot": (lambda x, i: F.one_hot(i, 7).sum(0), 0, 6),
+    "one_hot of rank 2": (lambda x, i: x.T @ F.one_hot(i.reshape(2, 2), 7).float().mT, 0, 6),
     "nll_loss": (lambda x, i: F.nll_loss(x[:4], i), 0, 4),
 }
 
@@ -91,6 +93,24 @@ def test_constant_out_of_bounds(name: str, is_any_size: bool, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("on_cpu")
+def test_selection_of_the_only_row(tmp_path: Path) -> None:
+    """Index 0 is in bounds, whether the row is one of a matrix, or a number."""
+
+    class Reads(torch.nn.Module):
+        def forward(self, x: Any, y: Any, i: Any, j: Any) -> Any:
+            return torch.index_select(x, 0, i), torch.index_select(y, 0, j)
+
+    x, y, zero, one = torch.randn(1, 5), torch.tensor(2.5), torch.tensor([0]), torch.tensor([1])
+    args = (x, y, zero, zero.clone())
+    built = aotc.torch.build(Reads(), args, out=f"{tmp_path}/", chips="sm_90")
+    for got, expected in zip(built(*args), Reads()(*args), strict=True):
+        torch.testing.assert_close(got, expected)
+    for wrong in ((one, zero), (-one, zero), (zero, one), (zero, -one)):
+        with pytest.raises(aotc.AotcError, match="assertion failed: an index is out of bounds"):
+            built(x, y, *wrong)
+
+
+@pytest.mark.usefixtures("on_cpu")
 def test_numbers_of_buffers(tmp_path: Path) -> None:
     """A buffer of rank 0 is an index, a bound and a factor."""
 
@@ -144,3 +164,16 @@ def test_checks_cost_no_kernel(tmp_path: Path) -> None:
     assert texts[0].count("call @__assertfail") == 1
     assert "/" not in re.findall(r'@assert_file_0\("(.*?)\\00"', texts[0])[0]
     assert "__assertfail" not in texts[1]
+
+
+@pytest.mark.usefixtures("on_cpu")
+def test_choice_between_a_tensor_and_itself(tmp_path: Path) -> None:
+    """It has the shape of a larger condition."""
+
+    class Chooses(torch.nn.Module):
+        def forward(self, condition: Any, x: Any) -> Any:
+            return torch.where(condition, x, x)
+
+    condition, x = torch.ones(7, 5, dtype=torch.bool), torch.randn(5)
+    built = aotc.torch.build(Chooses(), (condition, x), out=f"{tmp_path}/", chips="sm_90")
+    np.testing.assert_array_equal(built(condition, x), x.expand(7, 5))

@@ -31,6 +31,7 @@ from aotc.frontends.torch.pools import pool_decompositions
 from aotc.frontends.torch.quantized import quantized_decompositions
 from aotc.frontends.torch.resampling import resampling_decompositions
 from aotc.frontends.torch.scatters import scatter_decompositions
+from aotc.frontends.torch.selections import selection_decompositions
 from aotc.frontends.torch.special import special_functions
 from aotc.frontends.torch.transposed import transposed_decompositions
 from aotc.frontends.torch.triangular import triangular_decompositions
@@ -101,6 +102,7 @@ def decompositions() -> dict[Any, Any]:
         aten.searchsorted.Tensor: _searchsorted,
         aten.histc.default: _histc,
         **scatter_decompositions(aten),
+        **selection_decompositions(aten),
         aten.put.default: _put,
         aten.block_diag.default: _block_diag,
         aten.diagonal_scatter.default: _diagonal_scatter,
