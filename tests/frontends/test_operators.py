@@ -82,3 +82,21 @@ def test_numbers_beside_narrow_integers() -> None:
     for values in (bytes_, shorts):
         verdicts = judge(Trial(operations, [(values,)]))
         assert [one for one in verdicts if one.kind != "right"] == []
+
+
+def test_bounds_of_another_type() -> None:
+    """The result has the type of all operands together: integers between floats are floats."""
+    bounds = torch.tensor([2.5, -1.5, 7, 3])
+    operations: dict[str, Callable[[Any], Any]] = {
+        "two numbers": lambda x: x.clamp(-2.5, 7.5),
+        "a number and an integer": lambda x: x.clamp(3, 7.5),
+        "the least": lambda x: torch.clamp_min(x, 2.5),
+        "the largest": lambda x: x.clamp(max=2.5),
+        "tensors": lambda x: x.clamp(bounds - 2, bounds),
+        "one tensor": lambda x: torch.clamp_max(x, bounds),
+        "numbers in tensors": lambda x: x.clamp(torch.tensor(1.5), torch.tensor(4)),
+        "wider integers": lambda x: x.clamp(max=torch.tensor([300, -3, 2**40, 4])),
+    }
+    for type_ in (torch.int64, torch.uint8):
+        verdicts = judge(Trial(operations, [(torch.tensor([0, 3, 127, 5], dtype=type_),)]))
+        assert [one for one in verdicts if one.kind != "right"] == []

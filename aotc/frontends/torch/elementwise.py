@@ -24,6 +24,12 @@ def elementwise_decompositions(aten: Any) -> dict[Any, Any]:
         aten.fmin.default: _fmin,
         aten.fmax.default: _fmax,
         aten.angle.default: _angle,
+        **{
+            operator: functools.partial(_clamp, operator)
+            for packet in (aten.clamp, aten.clamp_min, aten.clamp_max)
+            for operator in (packet.default, packet.Tensor)
+        },
+        aten.clamp_max.Tensor: lambda x, most: aten.clamp.Tensor(x, None, most),
     }
 
 
@@ -80,6 +86,21 @@ def _angle(x: Tensor) -> Tensor:
     # Two numbers would make a tensor of f32.
     angle = torch.where(x < 0, x.new_full((), math.pi, dtype=type_), 0.0)
     return torch.where(x != x, x, angle) if x.dtype.is_floating_point else angle
+
+
+def _clamp(operator: Any, *given: Any, **named: Any) -> Tensor:
+    """Converts the operands to the type of the result, as torch-mlir compares them as they are."""
+    import torch
+
+    x, *bounds = (one for one in (*given, *named.values()) if one is not None)
+    type_ = functools.reduce(torch.promote_types, [torch.result_type(x, one) for one in bounds])
+
+    def converted(one: Any) -> Any:
+        return one.to(type_) if isinstance(one, torch.Tensor) else one
+
+    if all(converted(one) is one for one in (x, *bounds)):
+        return NotImplemented
+    return operator(*map(converted, given), **{key: converted(named[key]) for key in named})
 
 
 def _of_integers(name: str, x: Tensor, y: Tensor, type_: Any) -> Tensor:
