@@ -100,3 +100,19 @@ def test_bounds_of_another_type() -> None:
     for type_ in (torch.int64, torch.uint8):
         verdicts = judge(Trial(operations, [(torch.tensor([0, 3, 127, 5], dtype=type_),)]))
         assert [one for one in verdicts if one.kind != "right"] == []
+
+
+def test_floats_of_integers() -> None:
+    """Powers with a fraction, and means in a type of floats."""
+    operations: dict[str, Callable[[Any], Any]] = {
+        "square root": lambda x: x**0.5,
+        "negative power": lambda x: x**-1.5,
+        "whole power": lambda x: x.int() ** 2.0,
+        "power of booleans": lambda x: (x > 3) ** 2,
+        "power of bytes": lambda x: x.to(torch.uint8) ** 3,
+        "mean": lambda x: x.mean(dtype=torch.float32),
+        "means of rows": lambda x: x.mean(1, dtype=torch.float64),
+        "wider mean": lambda x: x.half().mean((0, 1), keepdim=True, dtype=torch.float32),
+    }
+    verdicts = judge(Trial(operations, [(torch.arange(1, 13).reshape(3, 4),)]))
+    assert [one for one in verdicts if one.kind != "right"] == []

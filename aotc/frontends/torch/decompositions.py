@@ -89,6 +89,7 @@ def decompositions() -> dict[Any, Any]:
         aten.bitwise_xor.Scalar: functools.partial(_bitwise, aten.bitwise_xor.Tensor),
         aten.pow.Tensor_Scalar: _power,
         aten.roll.default: _roll,
+        **{one: functools.partial(_mean, one) for one in (aten.mean.default, aten.mean.dim)},
         aten.isin.Tensor_Tensor: _isin,
         aten._cdist_forward.default: _cdist,
         aten._pdist_forward.default: _pdist,
@@ -376,7 +377,12 @@ def _bitwise(of_tensors: Any, x: Tensor, number: int) -> Tensor:
 def _power(x: Tensor, exponent: float) -> Tensor:
     """Computes integer powers by repeated squaring. torch-mlir lowers powers of floats only, so
     those are left to it."""
-    if x.dtype.is_floating_point or not isinstance(exponent, int) or exponent < 0:
+    import torch
+
+    type_ = torch.result_type(x, exponent)
+    if type_ != x.dtype:
+        return torch.pow(x.to(type_), exponent)
+    if type_.is_floating_point or not isinstance(exponent, int) or exponent < 0:
         return NotImplemented
     found, square = None, x
     while exponent:
@@ -386,6 +392,11 @@ def _power(x: Tensor, exponent: float) -> Tensor:
         if exponent:
             square = square * square
     return x * 0 + 1 if found is None else found
+
+
+def _mean(operator: Any, x: Tensor, *given: Any, dtype: Any = None) -> Tensor:
+    """Converts the elements first, as torch-mlir does not lower means of integers."""
+    return NotImplemented if dtype in (None, x.dtype) else operator(x.to(dtype), *given)
 
 
 def _isin(
