@@ -116,3 +116,39 @@ def test_floats_of_integers() -> None:
     }
     verdicts = judge(Trial(operations, [(torch.arange(1, 13).reshape(3, 4),)]))
     assert [one for one in verdicts if one.kind != "right"] == []
+
+
+def test_integers_of_two_types() -> None:
+    """They are computed with in the type of both: without signs, if one is narrow and the other of
+    rank 0."""
+    operations: dict[str, Callable[[Any, Any], Any]] = {
+        "less": lambda x, y: (x < y, x <= y, y < x, y <= x),
+        "equal": lambda x, y: (x == y, x != y),
+        "largest": lambda x, y: (torch.maximum(x, y), torch.fmin(y, x)),
+        "sorted": lambda x, y: torch.searchsorted(x.sort()[0], y),
+        "numbers": lambda x, y: (x < -1, x > True, y >= 300, y > 0.5),
+    }
+    narrow: dict[str, Callable[[Any, Any], Any]] = {
+        "quotient": lambda x, y: (x // y, torch.div(x, y, rounding_mode="trunc")),
+        "remainder": lambda x, y: (x % y, torch.fmod(x, y)),
+        "bound": lambda x, y: x.clamp(max=y),
+    }
+    bools, bytes_ = torch.tensor([True, False, True]), torch.tensor([200, 253, 3]).to(torch.uint8)
+    numbers = torch.tensor([-3, 1, 7], dtype=torch.int8)
+    for x, y in ((bools, numbers.long()), (bytes_, numbers), (bytes_, torch.tensor(-3))):
+        functions = {**operations, **narrow} if y.dim() == 0 else operations
+        verdicts = judge(Trial(functions, [(x, y)]))
+        assert [one for one in verdicts if one.kind != "right"] == []
+
+
+def test_truths_of_bytes() -> None:
+    """Whether any, or all, are not 0: as bytes."""
+    operations: dict[str, Callable[[Any], Any]] = {
+        "any": lambda x: x.any(),
+        "all": lambda x: x.all(),
+        "of columns": lambda x: (x.any(0), x.all(0, keepdim=True)),
+        "of both dimensions": lambda x: (torch.any(x, (0, 1)), torch.all(x, (0, 1))),
+    }
+    bytes_ = torch.tensor([[0, 2, 0], [0, 200, 1]], dtype=torch.uint8)
+    verdicts = judge(Trial(operations, [(bytes_,)]))
+    assert [one for one in verdicts if one.kind != "right"] == []

@@ -35,6 +35,7 @@ from aotc.frontends.torch.selections import selection_decompositions
 from aotc.frontends.torch.special import special_functions
 from aotc.frontends.torch.transposed import transposed_decompositions
 from aotc.frontends.torch.triangular import triangular_decompositions
+from aotc.frontends.torch.unsigned import unsigned_decompositions
 from aotc.frontends.torch.windows import window_decompositions
 
 Tensor = Any
@@ -66,6 +67,7 @@ def decompositions() -> dict[Any, Any]:
         **resampling_decompositions(aten, table),
         **transposed_decompositions(aten),
         **triangular_decompositions(aten),
+        **unsigned_decompositions(aten),
         **lu_decompositions(aten),
         **window_decompositions(aten),
         aten.rms_norm.default: defaults[aten.rms_norm.default],
@@ -516,7 +518,7 @@ def _searchsorted(
         row = row.gather(-1, sorter)
     if row.dim() > 1:
         row = row.unsqueeze(-2)
-    x = x.unsqueeze(-1)
+    x = x.to(torch.result_type(row, x)).unsqueeze(-1)
     is_before = row <= x if right or side == "right" else row < x
     # All elements come before NaN.
     return (is_before | (x != x)).sum(-1, dtype=torch.int32 if out_int32 else torch.int64)

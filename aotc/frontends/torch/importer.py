@@ -42,7 +42,7 @@ from aotc.frontends.torch.refusals import (
     check_operators,
     named_refusals,
 )
-from aotc.frontends.torch.scalars import wrap_scalars
+from aotc.frontends.torch.scalars import wrap_operands
 from aotc.frontends.torch.size_numbers import import_size_numbers
 from aotc.frontends.torch.sizes import unify_sizes
 from aotc.frontends.torch.splats import fold_splats
@@ -124,7 +124,7 @@ def import_program(program: Any, name: str) -> Any:
             add_dimensions(program)
             fold_empties(program)
             fold_splats(program)
-            wrap_scalars(program)
+            wrap_operands(program)
             import_size_numbers(program)
             make_views(program)
             decompose_views(program)
