@@ -102,6 +102,18 @@ def test_bounds_of_another_type() -> None:
         assert [one for one in verdicts if one.kind != "right"] == []
 
 
+def test_bounds_of_booleans() -> None:
+    """False is less than true."""
+    bound = torch.tensor([False, False, True, True])
+    operations: dict[str, Callable[[Any], Any]] = {
+        "the least": lambda x: torch.clamp_min(x, bound),
+        "the largest": lambda x: torch.clamp_max(x, bound),
+        "a number": lambda x: torch.clamp_max(x, 0),
+    }
+    verdicts = judge(Trial(operations, [(torch.tensor([True, False, True, False]),)]))
+    assert [one for one in verdicts if one.kind != "right"] == []
+
+
 def test_floats_of_integers() -> None:
     """Powers with a fraction, and means in a type of floats."""
     operations: dict[str, Callable[[Any], Any]] = {

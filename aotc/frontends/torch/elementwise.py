@@ -89,18 +89,22 @@ def _angle(x: Tensor) -> Tensor:
 
 
 def _clamp(operator: Any, *given: Any, **named: Any) -> Tensor:
-    """Converts the operands to the type of the result, as torch-mlir compares them as they are."""
+    """Converts the operands to the type of the result, as torch-mlir compares them as they are.
+    Booleans are compared as bytes, as true is -1 where signed integers of one bit are compared."""
     import torch
 
     x, *bounds = (one for one in (*given, *named.values()) if one is not None)
     type_ = functools.reduce(torch.promote_types, [torch.result_type(x, one) for one in bounds])
 
+    computed_in = torch.uint8 if type_ == torch.bool else type_
+
     def converted(one: Any) -> Any:
-        return one.to(type_) if isinstance(one, torch.Tensor) else one
+        return one.to(computed_in) if isinstance(one, torch.Tensor) else one
 
     if all(converted(one) is one for one in (x, *bounds)):
         return NotImplemented
-    return operator(*map(converted, given), **{key: converted(named[key]) for key in named})
+    made = operator(*map(converted, given), **{key: converted(named[key]) for key in named})
+    return made.to(type_)
 
 
 def _of_integers(name: str, x: Tensor, y: Tensor, type_: Any) -> Tensor:
