@@ -1,8 +1,9 @@
 """The fast path of a call: entries called by pointers alone.
 
 It is for arrays that are exactly of the entry's types, in row-major order, so that nothing is
-described or converted. All arrays are in host memory; or, for modules of PyTorch, on the current
-GPU, where the call is enqueued on the current stream.
+converted, and only the results that the entry allocates are described. All arrays are in host
+memory; or, for modules of PyTorch, on the current GPU, where the call is enqueued on the current
+stream.
 
 A call of a small model takes a few microseconds, as would a complete check of its arguments. All
 other cases, including errors, are left to the general path.
@@ -15,24 +16,29 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from aotc.library.allocators import Allocator, Allocators
+from aotc.library.allocators import Allocator
 from aotc.library.arrays import TORCH_DTYPES, TYPE_STRINGS
-from aotc.library.descriptors import to_scalar, value_type
-from aotc.library.frameworks import Torch
+from aotc.library.descriptors import memref_type, to_scalar, value_type
+from aotc.library.frameworks import Framework, NumPy, Torch
 from aotc.library.outputs import MADE
-from aotc.manifest import Entry, Value
+from aotc.library.results import Owner, Place, give_back
+from aotc.manifest import Entry, Memory, Value
+
+_Shape = tuple[int | None, ...]
 
 
 class _Package(NamedTuple):
     """The functions of a package of arrays.
 
     `address` is the address of an array's elements, or None if the array does not have the type and
-    shape, or cannot be used directly. On a GPU, `stream` is the stream on which the call is
-    enqueued, and `allocator` is the allocator of an array's device."""
+    shape, or cannot be used directly. `framework` makes arrays of host memory that the entry
+    returns. On a GPU, `stream` is the stream on which the call is enqueued, and `allocator` is the
+    allocator of an array's device."""
 
     dtype: Callable[[Value], Any]
-    address: Callable[[Any, Any, tuple[int, ...], bool], int | None]
-    empty: Callable[[tuple[int, ...], Any], Any]
+    address: Callable[[Any, Any, _Shape, bool], int | None]
+    empty: Callable[[_Shape, Any], Any]
+    framework: Framework
     stream: Callable[[], int] | None = None
     allocator: Callable[[Any], Allocator] | None = None
 
@@ -40,7 +46,8 @@ class _Package(NamedTuple):
 class _Parameter(NamedTuple):
     value: Value
     dtype: Any
-    shape: tuple[int, ...] | None
+    shape: _Shape | None
+    dynamic: tuple[int, ...]  # the dimensions whose sizes are arguments of the C function
     is_written: bool
     is_result: bool
 
@@ -48,19 +55,20 @@ class _Parameter(NamedTuple):
 class Direct:
     """The calls of one entry with arrays of one package."""
 
-    def __init__(
-        self, call: Any, entry: Entry, package: _Package, allocators: Allocators | None
-    ) -> None:
-        """`call` is the entry's C function that takes pointers. `allocators` are the library's, if
-        a call uses memory of the package."""
+    def __init__(self, call: Any, entry: Entry, package: _Package, library: Owner) -> None:
+        """`call` is the entry's C function that takes pointers."""
         self._call = call
         self._package = package
-        self._allocators = allocators
+        self._library = library
+        self._allocates = entry.workspace_bytes != 0
+        self._results = [(value, memref_type(len(value.shape or ()))) for value in entry.results]
+        self._place = Place(is_on_device=False, stream=None, copy=library.copy_bytes)
         self._parameters = [
             _Parameter(
                 value,
                 None if value.is_scalar else package.dtype(value),
-                None if value.shape is None else tuple(size or 0 for size in value.shape),
+                None if value.shape is None else tuple(value.shape),
+                _dynamic(value),
                 value.is_written,
                 value.result is not None,
             )
@@ -70,11 +78,11 @@ class Direct:
     def __call__(self, state: Sequence[Any], given: Sequence[Any]) -> tuple[int, list[Any]] | None:
         """Calls the entry; returns the status, and the results in order. None means that it was not
         called, because the arguments need the general path."""
-        _, address, empty, current, allocator = self._package
+        _, address, empty, framework, current, allocator = self._package
         arguments: list[Any] = [*state]
         status: int
         made: list[tuple[int, Any]] = []
-        for (value, dtype, shape, is_written, is_result), thing in zip(
+        for (value, dtype, shape, dynamic, is_written, is_result), thing in zip(
             self._parameters, given, strict=True
         ):
             if shape is None:
@@ -91,14 +99,23 @@ class Direct:
             if place is None:
                 return None
             arguments.append(place)
+            for i in dynamic:
+                arguments.append(thing.shape[i])
+        returned = [(value, type_()) for value, type_ in self._results]
+        for _, memref in returned:
+            arguments.append(ctypes.byref(memref))
         stream = None if current is None else current()
         if stream is not None:
             arguments.append(stream)
-        if self._allocators is None or allocator is None:
+        if allocator is None or not self._allocates:
             status = self._call(*arguments)
         else:
-            with self._allocators.given(allocator(thing), stream):
+            with self._library.allocators.given(allocator(thing), stream):
                 status = self._call(*arguments)
+        if status == 0:
+            for value, memref in returned:
+                result = give_back(value, memref, (), self._library, self._place, framework.adopted)
+                made.append((value.result or 0, result))
         if len(made) > 1:
             made.sort(key=lambda item: item[0])
         return status, [thing for _, thing in made]
@@ -106,29 +123,56 @@ class Direct:
 
 def direct_call(library: Any, entry: Entry, class_: type, *, is_enqueued: bool) -> Direct | None:
     """The fast path for calls whose first array has this class, in host memory or enqueued on the
-    GPU's current stream. None if the entry or the package always needs the general path: for
-    results in memory that the entry allocates, and for dynamic sizes."""
+    GPU's current stream. None if the entry or the package always needs the general path."""
     package = _PACKAGES.get((class_.__module__, class_.__name__, is_enqueued))
     name = "async" if is_enqueued else "call"
-    if package is None or entry.results or name not in entry.functions:
+    if package is None or name not in entry.functions:
         return None
-    if not all(map(_is_simple, entry.given)):
+    if not all(map(_is_simple, entry.given)) or (entry.results and is_enqueued):
+        return None
+    if not all(map(_is_adopted, entry.results)):
         return None
     call = library.function(entry.functions[name])
-    types = [value_type(v) if v.is_scalar else ctypes.c_void_p for v in entry.given]
-    state, stream = ([ctypes.c_void_p] * there for there in (entry.state is not None, is_enqueued))
-    call.argtypes = [*state, *types, *stream]
-    return Direct(
-        call, entry, package(), library.allocators if entry.workspace_bytes != 0 else None
-    )
+    types: list[Any] = [ctypes.c_void_p] * (entry.state is not None)
+    for value in entry.given:
+        types.append(value_type(value) if value.is_scalar else ctypes.c_void_p)
+        types += [ctypes.c_int64] * len(_dynamic(value))
+    call.argtypes = [*types, *[ctypes.c_void_p] * (len(entry.results) + is_enqueued)]
+    return Direct(call, entry, package(), library)
+
+
+def _dynamic(value: Value) -> tuple[int, ...]:
+    return tuple(i for i, size in enumerate(value.shape or ()) if size is None)
 
 
 def _is_simple(value: Value) -> bool:
-    """Whether an argument is described by its pointer: its sizes are static and not 0, and it is
-    contiguous in row-major order."""
+    """Whether an argument is described by its pointer and its sizes: no static size is 0, and it is
+    contiguous in row-major order. An array that is made for a result has static sizes."""
     return value.shape is None or (
-        value.strides is None and not value.offset and all(value.shape) and None not in value.shape
+        value.strides is None
+        and not value.offset
+        and 0 not in value.shape
+        and (value.result is None or None not in value.shape)
     )
+
+
+def _is_adopted(value: Value) -> bool:
+    """Whether a result is memory that the caller owns then, in the host's memory for arrays there."""
+    return (
+        value.shape is not None
+        and value.is_owned
+        and value.aliases is None
+        and value.memory is not Memory.DEVICE
+    )
+
+
+def _fits(shape: tuple[int, ...], expected: _Shape) -> bool:
+    """Whether an array has a shape. Arrays without elements take the general path."""
+    if shape == expected:
+        return True
+    if None not in expected or len(shape) != len(expected) or 0 in shape:
+        return False
+    return all([known in (None, size) for size, known in zip(shape, expected, strict=True)])
 
 
 def _torch() -> _Package:
@@ -150,11 +194,11 @@ def _tensors(kind: str, is_there: Callable[[Any], bool]) -> _Package:
     torch: Any = sys.modules["torch"]
     tensor, strided, device = torch.Tensor, torch.strided, torch.device(kind)
 
-    def address(thing: Any, dtype: Any, shape: tuple[int, ...], is_written: bool) -> int | None:
+    def address(thing: Any, dtype: Any, shape: _Shape, is_written: bool) -> int | None:
         is_simple = (
             type(thing) is tensor
             and thing.dtype is dtype
-            and thing.shape == shape
+            and _fits(thing.shape, shape)
             and thing.layout is strided
             and is_there(thing)
             and thing.is_contiguous()
@@ -167,15 +211,16 @@ def _tensors(kind: str, is_there: Callable[[Any], bool]) -> _Package:
         dtype=lambda value: getattr(torch, TORCH_DTYPES.get(value.dtype, ""), None),
         address=address,
         empty=lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device),
+        framework=Torch(None, []),
     )
 
 
 def _numpy() -> _Package:
     numpy: Any = sys.modules["numpy"]
 
-    def address(thing: Any, dtype: Any, shape: tuple[int, ...], is_written: bool) -> int | None:
-        is_simple = type(thing) is numpy.ndarray and thing.dtype is dtype and thing.shape == shape
-        if not is_simple or not thing.flags.c_contiguous:
+    def address(thing: Any, dtype: Any, shape: _Shape, is_written: bool) -> int | None:
+        is_simple = type(thing) is numpy.ndarray and thing.dtype is dtype
+        if not is_simple or not _fits(thing.shape, shape) or not thing.flags.c_contiguous:
             return None
         place: int
         place, is_read_only = thing.__array_interface__["data"]
@@ -185,6 +230,7 @@ def _numpy() -> _Package:
         dtype=lambda value: numpy.dtype(TYPE_STRINGS[value.dtype]),
         address=address,
         empty=lambda shape, dtype: numpy.empty(shape, dtype),
+        framework=NumPy(None, []),
     )
 
 

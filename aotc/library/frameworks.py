@@ -46,7 +46,7 @@ def framework_of(arrays: Sequence[Any]) -> Framework:
         make = _maker_for(class_)
         if make is not None:
             return make(array, arrays)
-    return _NumPy(arrays[0] if arrays else None, arrays)
+    return NumPy(arrays[0] if arrays else None, arrays)
 
 
 @functools.cache
@@ -59,7 +59,7 @@ def _shape(value: Value) -> tuple[int, ...]:
     return tuple(size for size in value.shape or () if size is not None)
 
 
-class _NumPy:
+class NumPy:
     """NumPy. bf16 and f8 are those of ml_dtypes if an argument uses it, else their bits."""
 
     def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
@@ -218,7 +218,7 @@ class _Jax:
 
         self._jax = jax
         self._device = next(iter(array.devices()))
-        self._numpy = _NumPy(array, arrays)
+        self._numpy = NumPy(array, arrays)
 
     def empty(self, value: Value, stream: int | None) -> Any:
         if stream is not None:

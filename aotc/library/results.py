@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -19,37 +18,60 @@ class Owner(Protocol):
     def free(self, address: int) -> None:
         """Frees memory that an entry returned."""
 
+    def copy_bytes(self, to: int, source: int, size: int) -> None:
+        """Copies bytes between addresses of any kind of memory."""
+
 
 class Buffer:
     """Memory that a library returned, for `numpy.asarray` or, on a GPU, CuPy and PyTorch.
 
-    `place` says where it is. `owner` keeps it alive if the library does not own it."""
+    `place` says where it is. `owner` keeps it alive if the library does not own it; otherwise
+    `free_by`, if it is set, frees it with this object. (`weakref.finalize` takes longer than a small
+    kernel.)"""
+
+    free_by: Callable[[int], None] | None = None
 
     def __init__(self, value: Value, memref: Any, place: Place, owner: Any) -> None:
         assert value.shape is not None
         rank, item = len(value.shape), value.dtype.bytes
         self.owner = owner
-        self.shape = tuple(memref.sizes) if rank else ()
-        self.strides = tuple(memref.strides) if rank else ()  # in elements
+        self.shape = tuple(memref.sizes[:]) if rank else ()
+        self.strides = tuple(memref.strides[:]) if rank else ()  # in elements
         self.address = (memref.aligned or 0) + memref.offset * item
         self.begin = self.address - (memref.allocated or 0)  # in bytes
         self.is_on_device = value.memory is Memory.DEVICE or (
             value.memory is Memory.CALLER and place.is_on_device
         )
         self.is_enqueued = place.stream is not None
-        self._fetch = place.copy
-        interface = {
+        self._value = value
+        self._place = place
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if self.is_on_device:
+            raise AttributeError("__array_interface__")
+        return self._interface()
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self._value.memory is Memory.HOST:
+            raise AttributeError("__cuda_array_interface__")
+        # A call without a stream has waited for its work.
+        return {**self._interface(), "stream": self._place.stream or None}
+
+    def _interface(self) -> dict[str, Any]:
+        dtype = self._value.dtype
+        return {
             "version": 3,
-            "typestr": TYPE_STRINGS[value.dtype],
+            "typestr": TYPE_STRINGS[dtype],
             "shape": self.shape,
-            "strides": tuple(stride * item for stride in self.strides) if rank else (),
+            "strides": tuple([stride * dtype.bytes for stride in self.strides]),
             "data": (self.address, False),
         }
-        if value.memory is not Memory.HOST:
-            # A call without a stream has waited for its work.
-            self.__cuda_array_interface__ = {**interface, "stream": place.stream or None}
-        if not self.is_on_device:
-            self.__array_interface__ = interface
+
+    def __del__(self) -> None:
+        if self.free_by is not None:
+            self.free_by(self.address - self.begin)
 
     def as_host_array(self, numpy: Any, dtype: str) -> Any:
         """A NumPy array on the memory; if the host cannot access it, on a copy, in row-major
@@ -58,7 +80,7 @@ class Buffer:
             return numpy.asarray(self)
         array = numpy.empty(self.shape, dtype)
         if array.nbytes:
-            self._fetch(array.ctypes.data, self.address, array.nbytes)
+            self._place.copy(array.ctypes.data, self.address, array.nbytes)
         return array
 
 
@@ -89,7 +111,7 @@ def give_back(
     owner = library.allocators.take(memref.allocated, library.free) if value.is_owned else None
     buffer = Buffer(value, memref, place, owner)
     if owner is None and value.is_owned and memref.allocated:
-        weakref.finalize(buffer, library.free, memref.allocated).atexit = False
+        buffer.free_by = library.free
     return adopt(value, buffer)
 
 

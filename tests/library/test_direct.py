@@ -3,6 +3,7 @@ and errors of any other call."""
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,20 @@ func.func @step(%x: tensor<3x4xf32>, %s: f32, %sum: memref<3x4xf32>, %one: tenso
     outs(%few : tensor<3x1xf32>) -> tensor<3x1xf32>
   return %y, %twice : tensor<3x4xf32>, tensor<3x1xf32>
 }
-func.func @any(%x: tensor<?xf32>) -> tensor<?xf32> attributes {llvm.emit_c_interface} {
-  %y = linalg.negf ins(%x : tensor<?xf32>) outs(%x : tensor<?xf32>) -> tensor<?xf32>
-  return %y : tensor<?xf32>
+func.func @any(%x: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?xf32>)
+    attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %rows = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %y = linalg.negf ins(%x : tensor<?x4xf32>) outs(%x : tensor<?x4xf32>) -> tensor<?x4xf32>
+  %empty = tensor.empty(%rows) : tensor<?xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<?xf32>) -> tensor<?xf32>
+  %sums = linalg.reduce ins(%x : tensor<?x4xf32>) outs(%zeros : tensor<?xf32>) dimensions = [1]
+    (%a: f32, %b: f32) {
+      %sum = arith.addf %a, %b : f32
+      linalg.yield %sum : f32
+    }
+  return %y, %sums : tensor<?x4xf32>, tensor<?xf32>
 }
 """
 
@@ -109,7 +121,42 @@ def test_other_tensors_get_a_closer_look(library: aotc.Library) -> None:
         library.step(x.clone().requires_grad_(), s, total, one)
 
 
-def test_sizes_that_arguments_tell_get_a_closer_look(library: aotc.Library) -> None:
-    x = np.arange(3, dtype=np.float32)
-    assert not is_direct(library.any, [x])
-    np.testing.assert_array_equal(library.any(x), -x)
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_sizes_are_told_and_returned_memory_is_adopted(library: aotc.Library, kind: str) -> None:
+    entry, made = library.any, []
+    for rows in (3, 1, 5):
+        x = np.arange(4 * rows, dtype=np.float32).reshape(rows, 4)
+        given = x if kind == "numpy" else pytest.importorskip("torch").from_numpy(x)
+        direct = entry.direct_results(entry._bind([given], {}))
+        assert direct is not None
+        assert [type(one) for one in direct] == [type(given)] * 2
+        made.append((x, direct))
+    # Each result keeps its own memory, after later calls and without the library's name for it.
+    gc.collect()
+    for x, (negative, total) in made:
+        np.testing.assert_array_equal(negative, -x)
+        np.testing.assert_array_equal(total, x.sum(1))
+
+
+def test_returned_memory_is_freed_once(
+    library: aotc.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed: list[int] = []
+    monkeypatch.setattr(library, "free", freed.append)
+    first, second = library.any(np.ones((2, 4), np.float32))
+    places = [first.ctypes.data, second.ctypes.data]
+    view = second[1:]
+    del first, second
+    assert freed == places[:1]
+    del view
+    assert freed == places
+
+
+def test_other_sizes_get_a_closer_look(library: aotc.Library) -> None:
+    empty = np.ones((0, 4), np.float32)
+    assert not is_direct(library.any, [empty])
+    assert library.any(empty)[0].shape == (0, 4)
+    for shape in ((3, 5), (4,), (1, 3, 4)):
+        assert not is_direct(library.any, [np.ones(shape, np.float32)])
+        with pytest.raises(InputError, match="its shape is"):
+            library.any(np.ones(shape, np.float32))
