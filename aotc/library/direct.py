@@ -61,6 +61,10 @@ class Direct:
         self._package = package
         self._library = library
         self._allocates = entry.workspace_bytes != 0
+        # An argument that is an array of the package.
+        self._array = next(
+            i for i, value in enumerate(entry.given) if not value.is_scalar and value.result is None
+        )
         self._results = [(value, memref_type(len(value.shape or ()))) for value in entry.results]
         self._place = Place(is_on_device=False, stream=None, copy=library.copy_bytes)
         self._parameters = [
@@ -78,47 +82,58 @@ class Direct:
     def __call__(self, state: Sequence[Any], given: Sequence[Any]) -> tuple[int, list[Any]] | None:
         """Calls the entry; returns the status, and the results in order. None means that it was not
         called, because the arguments need the general path."""
-        _, address, empty, framework, current, allocator = self._package
         arguments: list[Any] = [*state]
-        status: int
         made: list[tuple[int, Any]] = []
+        if not self._describe(given, arguments, made):
+            return None
+        returned = [(value, type_()) for value, type_ in self._results]
+        for _, memref in returned:
+            arguments.append(ctypes.byref(memref))
+        _, _, _, framework, current, allocator = self._package
+        stream = None if current is None else current()
+        if stream is not None:
+            arguments.append(stream)
+        status: int
+        if allocator is None or not self._allocates:
+            status = self._call(*arguments)
+        else:
+            with self._library.allocators.given(allocator(given[self._array]), stream):
+                status = self._call(*arguments)
+        if status != 0:
+            return status, []
+        for value, memref in returned:
+            result = give_back(value, memref, (), self._library, self._place, framework.adopted)
+            made.append((value.result or 0, result))
+        if len(made) > 1:
+            made.sort(key=lambda item: item[0])
+        return status, [thing for _, thing in made]
+
+    def _describe(
+        self, given: Sequence[Any], arguments: list[Any], made: list[tuple[int, Any]]
+    ) -> bool:
+        """Appends the C function's arguments, and the results that are made for it. False if an
+        argument needs the general path."""
+        _, address, empty, *_ = self._package
         for (value, dtype, shape, dynamic, is_written, is_result), thing in zip(
             self._parameters, given, strict=True
         ):
             if shape is None:
                 if type(thing) not in (int, float):
-                    return None
+                    return False
                 arguments.append(to_scalar(value, thing))
                 continue
             if is_result:
                 if thing is not MADE:
-                    return None
+                    return False
                 thing = empty(shape, dtype)
                 made.append((value.result or 0, thing))
             place = address(thing, dtype, shape, is_written)
             if place is None:
-                return None
+                return False
             arguments.append(place)
             for i in dynamic:
                 arguments.append(thing.shape[i])
-        returned = [(value, type_()) for value, type_ in self._results]
-        for _, memref in returned:
-            arguments.append(ctypes.byref(memref))
-        stream = None if current is None else current()
-        if stream is not None:
-            arguments.append(stream)
-        if allocator is None or not self._allocates:
-            status = self._call(*arguments)
-        else:
-            with self._library.allocators.given(allocator(thing), stream):
-                status = self._call(*arguments)
-        if status == 0:
-            for value, memref in returned:
-                result = give_back(value, memref, (), self._library, self._place, framework.adopted)
-                made.append((value.result or 0, result))
-        if len(made) > 1:
-            made.sort(key=lambda item: item[0])
-        return status, [thing for _, thing in made]
+        return True
 
 
 def direct_call(library: Any, entry: Entry, class_: type, *, is_enqueued: bool) -> Direct | None:
@@ -157,7 +172,7 @@ def _is_simple(value: Value) -> bool:
 
 
 def _is_adopted(value: Value) -> bool:
-    """Whether a result is memory that the caller owns then, in the host's memory for arrays there."""
+    """Whether a result is memory that the caller owns, on the host if the arguments are there."""
     return (
         value.shape is not None
         and value.is_owned
@@ -172,7 +187,7 @@ def _fits(shape: tuple[int, ...], expected: _Shape) -> bool:
         return True
     if None not in expected or len(shape) != len(expected) or 0 in shape:
         return False
-    return all([known in (None, size) for size, known in zip(shape, expected, strict=True)])
+    return all(known in (None, size) for size, known in zip(shape, expected, strict=True))
 
 
 def _torch() -> _Package:

@@ -26,8 +26,8 @@ class Buffer:
     """Memory that a library returned, for `numpy.asarray` or, on a GPU, CuPy and PyTorch.
 
     `place` says where it is. `owner` keeps it alive if the library does not own it; otherwise
-    `free_by`, if it is set, frees it with this object. (`weakref.finalize` takes longer than a small
-    kernel.)"""
+    `free_by`, if it is set, frees it with this object (`weakref.finalize` would take longer than a
+    small kernel)."""
 
     free_by: Callable[[int], None] | None = None
 
