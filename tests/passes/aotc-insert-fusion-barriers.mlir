@@ -100,3 +100,51 @@ func.func @reshaped(%x: tensor<16x33x33xf32>, %w: tensor<16x3x3xf32>) -> tensor<
 // CHECK:      %[[Y:.*]] = linalg.generic {{.*}} ins(%arg0, %arg1 :
 // CHECK:      bufferization.dealloc_tensor %[[Y]] {aotc.fusion_barrier}
 // CHECK-NEXT: tensor.expand_shape %[[Y]]
+
+
+// A walk down a tree must not be repeated for each column of the table that its leaf is looked up in. A single gather may be.
+func.func @walked(%roots: tensor<8xindex>, %next: tensor<64xindex>, %table: tensor<64x3xf32>) -> (tensor<8x3xf32>, tensor<8x3xf32>) {
+  %empty = tensor.empty() : tensor<8xindex>
+  %leaves = linalg.generic {
+      indexing_maps = [affine_map<(r) -> (r)>, affine_map<(r) -> (r)>], iterator_types = ["parallel"]}
+      ins(%roots : tensor<8xindex>) outs(%empty : tensor<8xindex>) {
+  ^bb0(%root: index, %out: index):
+    %1 = tensor.extract %next[%root] : tensor<64xindex>
+    %2 = tensor.extract %next[%1] : tensor<64xindex>
+    %3 = tensor.extract %next[%2] : tensor<64xindex>
+    linalg.yield %3 : index
+  } -> tensor<8xindex>
+  %deeper = linalg.generic {
+      indexing_maps = [affine_map<(r) -> (r)>, affine_map<(r) -> (r)>], iterator_types = ["parallel"]}
+      ins(%leaves : tensor<8xindex>) outs(%empty : tensor<8xindex>) {
+  ^bb0(%leaf: index, %out: index):
+    %1 = tensor.extract %next[%leaf] : tensor<64xindex>
+    %2 = tensor.extract %next[%1] : tensor<64xindex>
+    linalg.yield %2 : index
+  } -> tensor<8xindex>
+  %many = tensor.empty() : tensor<8x3xf32>
+  %found = linalg.generic {
+      indexing_maps = [affine_map<(r, c) -> (r)>, affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+      ins(%deeper : tensor<8xindex>) outs(%many : tensor<8x3xf32>) {
+  ^bb0(%leaf: index, %out: f32):
+    %column = linalg.index 1 : index
+    %value = tensor.extract %table[%leaf, %column] : tensor<64x3xf32>
+    linalg.yield %value : f32
+  } -> tensor<8x3xf32>
+  %other = linalg.generic {
+      indexing_maps = [affine_map<(r, c) -> (r)>, affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+      ins(%leaves : tensor<8xindex>) outs(%many : tensor<8x3xf32>) {
+  ^bb0(%leaf: index, %out: f32):
+    %column = linalg.index 1 : index
+    %value = tensor.extract %table[%leaf, %column] : tensor<64x3xf32>
+    linalg.yield %value : f32
+  } -> tensor<8x3xf32>
+  return %found, %other : tensor<8x3xf32>, tensor<8x3xf32>
+}
+
+// CHECK-LABEL: func.func @walked
+// CHECK:      linalg.generic {{.*}} ins(%arg0 :
+// CHECK-NOT:  bufferization.dealloc_tensor
+// CHECK:      %[[DEEPER:.*]] = linalg.generic
+// CHECK:      bufferization.dealloc_tensor %[[DEEPER]] {aotc.fusion_barrier}
+// CHECK-NOT:  bufferization.dealloc_tensor

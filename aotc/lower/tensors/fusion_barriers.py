@@ -38,6 +38,9 @@ _YIELD = "linalg.yield"
 # The most elementwise operations between a contraction and a pooling.
 _MOST_STEPS = 4
 _FREE = (_YIELD, "arith.extf", "arith.extsi", "arith.extui")
+_GATHER = "tensor.extract"
+# The most gathers that are repeated for each element along a dimension.
+_MOST_GATHERS = 4
 
 
 def insert_fusion_barriers(module: Any) -> None:
@@ -50,6 +53,7 @@ def insert_fusion_barriers(module: Any) -> None:
                 for value in _repeated_operands(generic)
                 if _computes(value) or (has_kernels and _operations(value))
             ]
+            kept_apart += [value for value in _broadcast_operands(generic) if _gathers(value)]
             windows = _window_operands(generic)
             kept_apart += [value for value in windows if _is_epilogue(value)]
             # A convolution reads an image by computed indices once its padding is fused. A reshape
@@ -90,13 +94,40 @@ def _repeated_operands(generic: Any) -> list[Any]:
     """
     if not has_reduction(generic):
         return []
+    return [narrow(origin(value)) for value in _read_again(generic)]
+
+
+def _broadcast_operands(generic: Any) -> list[Any]:
+    """As `_repeated_operands`, of elementwise operations."""
+    return [] if has_reduction(generic) else list(map(origin, _read_again(generic)))
+
+
+def _read_again(generic: Any) -> list[Any]:
+    """The operands that do not have all loops of more than one iteration."""
     loops = set().union(*(non_unit_loops(generic, i) for i in range(len(generic.operands))))
     inputs, _ = ops.operand_groups(generic)
     return [
-        narrow(origin(value))
+        value
         for value, map_ in zip(inputs, maps_of(generic), strict=False)
         if _is_tensor(value) and loops - _loops_of(map_)
     ]
+
+
+def _gathers(value: Any) -> bool:
+    """Whether many dependent gathers make the elements of a tensor, as a walk down decision trees
+    does."""
+    found, seen, waiting = 0, set(), [value]
+    while waiting and found <= _MOST_GATHERS:
+        producer = ops.defining(waiting.pop())
+        if producer is None or producer in seen or producer.name != "linalg.generic":
+            continue
+        seen.add(producer)
+        if has_reduction(producer):
+            continue
+        found += sum(op.name == _GATHER for op in ops.content(producer))
+        inputs, _ = ops.operand_groups(producer)
+        waiting += map(origin, filter(_is_tensor, inputs))
+    return found > _MOST_GATHERS
 
 
 def _window_operands(generic: Any) -> list[Any]:
