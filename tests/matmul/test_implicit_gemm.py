@@ -273,10 +273,12 @@ def test_images_are_read_in_place() -> None:
 
 
 def test_lines_are_read_in_place() -> None:
-    """If they are about whole vectors, and read by few rows."""
+    """If they are about whole vectors, and read by few rows: by fewer if more is computed again."""
     many_rows = convolution("many_rows", (1, 3, 3, 16), (96, 3, 3), strides=(2, 2))
     thirds = convolution("thirds", (1, 3, 3, 16), (12, 3, 3), strides=(3, 3))
-    for case in (*LINES, *SHORT, WIDE, COPIED_GROUPS, many_rows, thirds):
+    # Of 28 columns, four are computed again.
+    again = convolution("again", (1, 3, 3, 28), (48, 3, 3), strides=(2, 2))
+    for case in (*LINES, *SHORT, WIDE, COPIED_GROUPS, many_rows, thirds, again):
         problem = case.problem
         assert problem is not None
         assert (lines_of(problem) is not None) == (case in LINES), case.name

@@ -25,6 +25,9 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Line
 
 # The largest ratio of computed columns to those of C. Above it, packing is faster.
 _MOST_COMPUTED = 1.2
+# The largest number of multiply-adds that are computed again for a column and a k: packing an
+# element of B takes as long.
+_MOST_AGAIN = 4
 # With more rows, B is read so often that packing, or a copy, is worth it.
 _MOST_ROWS = 95
 
@@ -62,7 +65,9 @@ def lines_of(problem: ImplicitGemm) -> Lines | None:
     if stride not in VECTOR_STRIDES:
         return None
     lines = Lines(column.size, width, stride)
-    return lines if lines.padded <= _MOST_COMPUTED * lines.size else None
+    again = problem.m * (lines.padded - lines.size)
+    is_faster = lines.padded <= _MOST_COMPUTED * lines.size and again <= _MOST_AGAIN * lines.size
+    return lines if is_faster else None
 
 
 class LineKernel(InPlaceKernel):
