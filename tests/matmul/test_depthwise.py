@@ -10,6 +10,7 @@ import sys
 import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from helpers.passes import run_passes_on
 from helpers.shared import made_once, shared_folder
 from numpy.typing import NDArray
 
+from aotc.kernels.matmul.depthwise.channels_first import Variant, _first_packed, _Packing
+from aotc.kernels.matmul.depthwise.problem import Window
 from aotc.kernels.matmul.least_work import LEAST_WORK
 from aotc.lower.plan.levels import Level
 from aotc.lower.plan.pipeline import plan_for
@@ -181,6 +184,7 @@ LAYERS = [
     STRIDED,
     replace(STRIDED, name="strided_finished", epilogue=True),
     replace(STRIDED, name="odd_input", size=(14, 36), low=(0, 0)),
+    Layer("aligned", 3, (24, 58), (3, 3), strides=(2, 2), low=(1, 1), high=(1, 1), epilogue=True),
     Layer("not_padded", 3, (8, 19), (3, 5)),
     Layer("not_padded_strided", 3, (12, 40), (5, 4), strides=(2, 2)),
     Layer("asymmetric", 4, (7, 9), (4, 3), low=(2, 0), high=(0, 3)),
@@ -301,6 +305,18 @@ def test_levels_have_the_same_bits(folder: Path, tmp_path: Path) -> None:
         oldest, *others = (np.load(tmp_path / one / f"{layer.name}.npy") for one in "134")
         assert others[0].tobytes() == others[1].tobytes()
         check(layer, oldest)
+
+
+@pytest.mark.parametrize(("size", "stride", "padding"), [(112, 1, 1), (112, 2, 1), (56, 2, 0)])
+def test_packed_rows_begin_at_cache_lines(size: int, stride: int, padding: int) -> None:
+    outputs = (size + 2 * padding - 3) // stride + 1
+    window = Window(size, outputs, 3, stride, 1, padding, 1)
+    problem: Any = SimpleNamespace(height=window, width=window, taps=9)
+    packing = _Packing(problem, Variant(rows=8, vectors=1, width=16, band=8, planes=1))
+    assert packing.pitch % 16 == 0
+    for part in packing.parts.values():
+        _, place = _first_packed(window, part.column)
+        assert (part.start + place) % 16 == 0
 
 
 def test_sign_extension_before_zero_extension(tmp_path: Path) -> None:

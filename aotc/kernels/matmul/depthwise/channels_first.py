@@ -45,6 +45,9 @@ _BYTES_OF_OPERATION = 16
 _MOST_PLANES = 32
 # Filters of at most this number of taps stay in registers, broadcast.
 _MOST_HELD_TAPS = 9
+# The largest ratio of a row's elements in memory to those that are packed, if its vectors begin at
+# cache lines: a store that crosses lines takes several times as long.
+_MOST_PITCH = 1.15
 
 
 class Variant(Struct, frozen=True):
@@ -80,6 +83,12 @@ def _last_tap(window: Window, remainder: int) -> int:
     return max(shift for shift, own in shifts if own == remainder)
 
 
+def _first_packed(window: Window, remainder: int) -> tuple[int, int]:
+    """The first index of the input with a remainder, and its place in the part."""
+    index = (remainder - window.padding) % window.stride
+    return index, (index + window.padding) // window.stride
+
+
 class _Packing:
     """The layout of the packed input of a band of rows, and the accumulators that use its
     vectors."""
@@ -90,13 +99,20 @@ class _Packing:
         columns = -(-width.outputs // (variant.width * variant.vectors))
         self.column_groups = columns
         self.columns = columns * variant.width * variant.vectors
-        # The elements from one row of a part to the next.
-        self.pitch = -(-width.reach // width.stride)
+        # The elements from one row of a part to the next: whole vectors, if few are added.
+        packed = -(-width.reach // width.stride)
+        whole = -(-packed // variant.width) * variant.width
+        is_aligned = whole <= _MOST_PITCH * packed
+        self.pitch = whole if is_aligned else packed
         self.parts: dict[tuple[int, int], _Part] = {}
         self.size = 0
         for row in _remainders(height):
             rows = variant.band + _last_tap(height, row)
             for column in _remainders(width):
+                if is_aligned:
+                    # The first element that is packed begins a vector.
+                    _, place = _first_packed(width, column)
+                    self.size += -(self.size + place) % variant.width
                 self.parts[row, column] = _Part(row, column, self.size, rows)
                 # Vector accesses may end past the last row.
                 self.size += rows * self.pitch + self.columns
@@ -194,9 +210,7 @@ class _Kernel(DepthwiseKernel):
         b, width = self.b, self.problem.width
         places = {}
         for part in parts:
-            # The first column with the part's remainder, and its place in the part.
-            column = (part.column - width.padding) % width.stride
-            place = (column + width.padding) // width.stride
+            column, place = _first_packed(width, part.column)
             places[column] = part.start + row * self.packing.pitch + place
         if width.stride <= 2:
             self._pack_vectors(source, places)
