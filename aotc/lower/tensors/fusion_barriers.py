@@ -41,6 +41,8 @@ _FREE = (_YIELD, "arith.extf", "arith.extsi", "arith.extui")
 _GATHER = "tensor.extract"
 # The most gathers that are repeated for each element along a dimension.
 _MOST_GATHERS = 4
+# The most producers in which these are searched: there may be thousands.
+_MOST_PRODUCERS = 64
 
 
 def insert_fusion_barriers(module: Any) -> None:
@@ -116,8 +118,9 @@ def _read_again(generic: Any) -> list[Any]:
 def _gathers(value: Any) -> bool:
     """Whether many dependent gathers make the elements of a tensor, as a walk down decision trees
     does."""
-    found, seen, waiting = 0, set(), [value]
-    while waiting and found <= _MOST_GATHERS:
+    found, waiting = 0, [value]
+    seen: set[Any] = set()
+    while waiting and found <= _MOST_GATHERS and len(seen) < _MOST_PRODUCERS:
         producer = ops.defining(waiting.pop())
         if producer is None or producer in seen or producer.name != "linalg.generic":
             continue
