@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -70,7 +71,8 @@ class Buffer:
         }
 
     def __del__(self) -> None:
-        if self.free_by is not None:
+        # When the interpreter ends, the process returns its memory, and drivers may be gone.
+        if self.free_by is not None and not sys.is_finalizing():
             self.free_by(self.address - self.begin)
 
     def as_host_array(self, numpy: Any, dtype: str) -> Any:

@@ -77,7 +77,9 @@ def test_pytorchs_attention_is_right(
     np.testing.assert_allclose(result, exact(q, k, v, causal=causal), rtol=0, atol=4e-3)
 
 
-@pytest.mark.parametrize(("factor", "element"), [("b", "f16"), ("", "f32"), ("i", "f16")])
+@pytest.mark.parametrize(
+    ("factor", "element"), [("b", "f32"), ("", "f32"), ("b", "f16"), ("i", "f16")]
+)
 def test_scores_are_multiplied(factor: str, element: str, tmp_path: Path) -> None:
     """By a number of each head, which is made behind the scores; by one; and by one of a query."""
     library = build(multiplied(factor=factor, element=element), tmp_path)

@@ -82,6 +82,7 @@ class _Windows(torch.nn.Module):
             attention(q * 0.5, k, v, attn_mask=mask),
             attention(q + 0.5, k, v, attn_mask=shared),
             attention(q.exp(), k, v, is_causal=True),
+            attention(q - 0.5, k, v, attn_mask=shared[0]),
         )
 
 
@@ -97,6 +98,60 @@ def test_a_batch_of_three_dimensions_has_a_kernel(tmp_path: Path) -> None:
     found = call(artifact, "windows", [one.numpy() for one in given], expected)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+class _Temperatures(torch.nn.Module):
+    """Scores are multiplied by a number of each head. `form`: what else reads scores or Q."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        self.form, self.t = form, torch.nn.Parameter(torch.tensor([2.0, 3.0]).reshape(2, 1, 1))
+
+    def forward(self, q: Any, k: Any, v: Any) -> Any:
+        if self.form == "of normalized rows":
+            q, k = (
+                torch.nn.functional.normalize(q, dim=-1),
+                torch.nn.functional.normalize(k, dim=-1),
+            )
+        if self.form == "and Q":
+            q = (q + 1).reshape(1, 16, 2, 16).transpose(1, 2).contiguous()
+        if self.form == "of one tensor":
+            k = q
+        scores = q @ k.transpose(-2, -1)
+        found = torch.softmax(scores * self.t, -1) @ v
+        if self.form == "and scores":
+            return found, scores
+        if self.form == "twice":
+            return found, torch.softmax(scores * (self.t + 1.5), -1) @ v
+        return (found, q) if self.form == "and Q" else (found,)
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "has_kernel"),
+    [
+        ("of normalized rows", torch.float16, True),
+        ("alone", torch.bfloat16, True),
+        ("alone", torch.float32, True),
+        ("alone", torch.float16, False),
+        ("and scores", torch.float32, False),
+        ("twice", torch.float32, False),
+        ("and Q", torch.float32, False),
+        ("of one tensor", torch.float32, False),
+    ],
+)
+def test_scores_with_temperatures(form: str, dtype: Any, has_kernel: bool, tmp_path: Path) -> None:
+    """Q is multiplied if nothing else reads it, and in f16 only if it cannot exceed the range."""
+    torch.manual_seed(0)
+    module = _Temperatures(form).to(dtype).eval()
+    given = tuple(torch.randn(1, 2, 16, 16).to(dtype) for _ in range(3))
+    artifact = build(module, given, "temperatures", tmp_path)
+    names = [kernel.name for kernel in artifact.manifest.kernels]
+    assert any(name.startswith("attention") for name in names) == has_kernel, names
+    found = aotc.torch.load(artifact.path)(*given)
+    exact = module.double()(*(one.double() for one in given))
+    bound = {torch.float32: 2e-5, torch.float16: 2e-2, torch.bfloat16: 0.2}[dtype]
+    for ours, theirs in zip(found, exact, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=0, atol=bound)
 
 
 class _AlternatingHeads(torch.nn.Module):

@@ -227,6 +227,8 @@ def _attention_of_any_batch(
         return attention(query, key, value, attn_mask, *args, **named)
     if attn_mask is not None and attn_mask.dim() > 3:
         attn_mask = attn_mask.expand(*outer, *attn_mask.shape[-3:]).flatten(0, -4)
+    if attn_mask is not None and attn_mask.dim() < 2:
+        attn_mask = attn_mask.unsqueeze(0)
     merged = [one.flatten(0, -4) for one in tensors]
     found = attention(*merged, attn_mask, *args, **named)
     return found.unflatten(0, outer)

@@ -15,19 +15,35 @@ from itertools import product
 from typing import Any
 
 Tensor = Any
+# The most images that are added up.
+_MOST_SHIFTS = 16
 # The size in bytes of a float whose partial sums are not rounded further.
 _WIDE = 4
 
 
 def fold_decompositions(aten: Any, table: dict[Any, Any]) -> dict[Any, Any]:
-    """`table`: decompositions by operator; its own remains for images whose size is not known."""
+    """`table`: decompositions by operator; its own remains for images whose size is not known, and
+    for windows that overlap many others."""
     other = table[aten.col2im.default]
 
     def fold(x: Tensor, *sizes: Sequence[int]) -> Tensor:
         is_known = all(isinstance(number, int) for numbers in sizes for number in numbers)
-        return _fold(x, *sizes) if is_known else other(x, *sizes)
+        _, kernel, dilation, _, stride = sizes
+        if not is_known or math.prod(_shifts(kernel, dilation, stride)) > _MOST_SHIFTS:
+            return other(x, *sizes)
+        return _fold(x, *sizes)
 
     return {aten.col2im.default: fold}
+
+
+def _shifts(
+    kernel_size: Sequence[int], dilation: Sequence[int], stride: Sequence[int]
+) -> list[int]:
+    """The number of shifts along each dimension."""
+    return [
+        -(-taps * apart // step)
+        for taps, apart, step in zip(kernel_size, dilation, stride, strict=True)
+    ]
 
 
 def _fold(
@@ -59,7 +75,7 @@ def _fold(
     all_taps = [taps * apart for taps, apart in zip(kernel_size, dilation, strict=True)]
     windows = windows.reshape(batch, channels, *all_taps, *counts)
     # The taps along each dimension as shifts and phases; there are zeros behind the last one.
-    shifts = [-(-taps // step) for taps, step in zip(all_taps, stride, strict=True)]
+    shifts = _shifts(kernel_size, dilation, stride)
     missing = [
         shift * step - taps for shift, step, taps in zip(shifts, stride, all_taps, strict=True)
     ]

@@ -1,9 +1,9 @@
 """Decomposes norms: a batch norm in evaluation mode into one multiplication and one addition for
 each element, and the variance of short rows, as of a layer norm, into sums of f32.
 
-torch-mlir computes variances in f64, whose rate is 1/64 of that of f32 on most GPUs. The squares of
-differences from the mean are as exact in f32 as PyTorch's own variance. Long rows are left to
-torch-mlir, as an error of a sum grows with the number of its terms.
+torch-mlir computes variances in f64, whose rate is 1/64 of that of f32 on most GPUs. Sums of f32
+are as exact as those of PyTorch's own layer norm. Long rows are left to torch-mlir, as the error of
+a sum grows with the number of its terms.
 """
 
 from __future__ import annotations

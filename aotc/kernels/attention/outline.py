@@ -8,7 +8,7 @@ kernels, and keeps the call for all other devices.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc import ops
@@ -57,20 +57,29 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
                 continue
             _part_empties(function)
             for generic in ops.find(function, "linalg.generic"):
-                found = recognise_attention(generic)
-                if found is None or ops.enclosing(generic, *PARALLEL) is not None:
+                if ops.enclosing(generic, *PARALLEL) is not None:
                     continue
-                with generic.location:
-                    added = CombinedMask.of(found.masks, found.replacements)
-                problem = None if added is None else _problem(found, added)
-                if added is None or problem is None or not has_kernel(problem):
-                    continue
-                if not all(map(_multiply_q, found.factors)):
-                    continue
-                if found.factors:
-                    found = recognise_attention(generic)
-                    assert found is not None
-                number += _outline(module, function, found, added, number)
+                candidate = _candidate(generic, has_kernel)
+                if candidate is not None and (factor := candidate[0].factor) is not None:
+                    candidate = _candidate(generic, has_kernel) if _multiply_q(factor) else None
+                if candidate is not None and candidate[0].factor is None:
+                    number += _outline(module, function, *candidate, number)
+
+
+def _candidate(
+    product: Any, has_kernel: Callable[[Attention], bool]
+) -> tuple[Found, CombinedMask] | None:
+    """The attention whose second matmul is `product`, if it has a kernel, and what it adds to
+    scores."""
+    found = recognise_attention(product)
+    if found is None:
+        return None
+    with product.location:
+        added = CombinedMask.of(found.masks, found.replacements)
+    problem = None if added is None else _problem(found, added)
+    if added is None or problem is None or not has_kernel(problem):
+        return None
+    return found, added
 
 
 def _multiply_q(factor: Factor) -> bool:
@@ -78,7 +87,7 @@ def _multiply_q(factor: Factor) -> bool:
     False, without any change, if the factor cannot be computed in front of them."""
     multiplication, q = factor.multiplication, factor.q
     assert q is not None
-    (use,) = q.tensor.uses
+    (use,) = (one for one in q.tensor.uses if one.owner.name != "tensor.dim")
     user = use.owner.operation
     needed = _made_behind(factor.element.tensor, user)
     if needed is None:
@@ -99,14 +108,31 @@ def _made_behind(value: Any, place: Any) -> list[Any] | None:
     found: set[Any] = set()
     pending = [value]
     while pending:
-        maker = ops.defining(pending.pop())
-        if maker is None or maker in found or maker not in behind:
+        value = pending.pop()
+        maker = ops.defining(value)
+        if maker is None or maker not in behind:
+            if not _is_visible(value, place):
+                return None
+            continue
+        if maker in found:
             continue
         if maker == place or not _is_movable(maker, place):
             return None
         found.add(maker)
-        pending += [one for inner in ops.walk(maker) for one in inner.operands]
+        pending += [
+            one
+            for inner in ops.walk(maker)
+            for one in inner.operands
+            if ops.is_made_outside(one, maker)
+        ]
     return [operation for operation in in_order if operation in found]
+
+
+def _is_visible(value: Any, place: Any) -> bool:
+    """Whether the value is from the block of `place` or from one around it."""
+    maker = ops.defining(value)
+    block = value.owner if maker is None else maker.block
+    return any(block == around.block for around in (place, *ops.ancestors(place)) if around.parent)
 
 
 def _product(q: Element, factor: Element) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aotc import ops
 from aotc.analysis.generics import has_reduction
 from aotc.kernels.attention.combined_mask import Replacement
 from aotc.kernels.attention.elements import (
@@ -72,7 +73,7 @@ class Factor(Struct, frozen=True, eq=False):
 
     `element`: its element, whose index depends on the batch alone. `multiplication`: the operation
     that multiplies a score. `position`: the number of its operand that is the score. `q`: an
-    element of Q on its way to the first matmul, which has the factor's dimensions and no other use.
+    element of Q on its way to the first matmul, which has the factor's dimensions.
     """
 
     element: Element
@@ -88,7 +89,7 @@ class Found(Struct):
     `masked_rows_are_zero`: rows of O whose scores are all -infinity are 0, not NaN. `masks`: the
     elements that are added to a score, in terms of batch, query and key. `group`: see `Attention`.
     `replacements`: the replacements of scores, the last one first, if there are no masks.
-    `factors`: the tensors that scores are multiplied by before masks are added.
+    `factor`: the tensor that scores are multiplied by before masks are added.
     """
 
     result: Operand
@@ -102,7 +103,7 @@ class Found(Struct):
     masks: tuple[Element, ...]
     group: int
     replacements: tuple[Replacement, ...]
-    factors: tuple[Factor, ...]
+    factor: Factor | None
 
 
 class _Scores(Struct, frozen=True):
@@ -115,7 +116,7 @@ class _Scores(Struct, frozen=True):
     causal: bool = False
     masks: tuple[Element, ...] = ()
     replacements: tuple[Replacement, ...] = ()
-    factors: tuple[Factor, ...] = ()
+    factor: Factor | None = None
 
 
 class _NotAttentionError(Exception):
@@ -175,19 +176,30 @@ class _Recognition:
             raise _NotAttentionError
         result = row_of(product) if self.has_one_row else result_of(product)
         group = k.group if self.has_one_row else 0
-        factors = tuple(self._in_front(first, factor) for factor in parts.factors)
+        factor = None if parts.factor is None else self._in_front(first, parts)
         masks = (parts.causal, is_safe, parts.masks)
-        rest = (group, parts.replacements, factors)
+        rest = (group, parts.replacements, factor)
         return Found(result, q, k, v, parts.tensor, scale, *masks, *rest)
 
-    def _in_front(self, q: Expression, factor: Factor) -> Factor:
-        """The factor with an element of Q that can be multiplied by it instead."""
+    def _in_front(self, q: Expression, parts: _Scores) -> Factor:
+        """The factor with an element of Q that can be multiplied by it instead: nothing else reads
+        it, or what is made of it up to the multiplication."""
+        factor = parts.factor
+        assert factor is not None
+        product = ops.defining(parts.tensor)
+        if not _flows_into(parts.tensor, ops.enclosing(factor.multiplication, "linalg.generic")):
+            raise _NotAttentionError
         places = {place for place in factor.element.index if place != 0}
         row = "" if self.has_one_row else _QUERY
         for element in reversed(self._steps(q)):
             column = element.index[-1]
-            is_whole = places <= set(element.index) and len(list(element.tensor.uses)) == 1
-            if is_whole and isinstance(column, str) and self._operand_at(element, row, column):
+            if not isinstance(column, str) or not places <= set(element.index):
+                continue
+            if (
+                _may_be_multiplied(element.tensor, factor.multiplication)
+                and _flows_into(element.tensor, product)
+                and self._operand_at(element, row, column) is not None
+            ):
                 return replace(factor, q=element)
         raise _NotAttentionError
 
@@ -229,10 +241,12 @@ class _Recognition:
                 continue
             parts = self._parts(product.operands[position], depth + 1)
             # Masks would be multiplied, too.
-            if parts.masks or parts.replacements or parts.causal:
+            if parts.masks or parts.replacements or parts.causal or parts.factor is not None:
                 raise _NotAttentionError
-            factors = (*parts.factors, Factor(found, product.operation, position))
-            return replace(parts, factors=factors)
+            made = product.operation.results[0].type
+            if not {str(made), str(found.tensor.type.element_type)} <= {*OF_16_BITS, "f32"}:
+                raise _NotAttentionError
+            return replace(parts, factor=Factor(found, product.operation, position))
         raise _NotAttentionError
 
     def _with_replacement(self, select: Operation, depth: int) -> _Scores:
@@ -555,6 +569,40 @@ def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
         operands = tuple(_renamed(one, symbol, to) for one in expression.operands)
         return Operation(expression.name, operands, expression.operation)
     return expression
+
+
+def _flows_into(value: Any, end: Any) -> bool:
+    """Whether the operation `end` alone reads the value, possibly through operations of one result
+    each that nothing else reads."""
+    for _ in range(_MOST_STEPS):
+        users = [use.owner.operation for use in value.uses if use.owner.name != "tensor.dim"]
+        if len(users) != 1:
+            return False
+        (user,) = users
+        if user == end:
+            return True
+        if len(user.results) != 1:
+            return False
+        value = user.results[0]
+    return False
+
+
+def _may_be_multiplied(q: Any, multiplication: Any) -> bool:
+    """Whether Q times the factor is as exact as scores times the factor. Numbers of 16 bits are
+    rounded, so scores must be, too; and those of f16 might exceed its range, so Q must be divided
+    by something that depends on the row, as by its norm."""
+    element = str(q.type.element_type)
+    if element == "f32":
+        return True
+    if element != str(multiplication.results[0].type):
+        return False
+    maker = ops.defining(q)
+    if element != "f16":
+        return True
+    if maker is None or maker.name != "linalg.generic":
+        return False
+    last = ops.defining(ops.content(maker)[-1].operands[0])
+    return last is not None and last.name == "arith.divf" and ops.defining(last.operands[1]) is None
 
 
 def _is_of_batch(element: Element) -> bool:

@@ -153,7 +153,7 @@ class _Plan:
         ]
 
     def carry_out(self) -> None:
-        if not self._last:
+        if not self._last and not self.taken:
             return
         # NumPy takes longer to import than a small module takes to build.
         from aotc.lower.layouts.constants import add_reordered
@@ -298,10 +298,15 @@ class _Plan:
     def _has_last_channels(self, convolution: _Convolution) -> bool:
         """Whether the image becomes channels-last, or is so, as rows of channels are that are read
         as an image, and the filter is not."""
-        image, filter_ = convolution.image, convolution.filter
-        return _root(image.value) in self._last or (
-            permute.is_same(len(image.loops), convolution.of_image)
+        image, filter_, last = convolution.image, convolution.filter, convolution.of_image
+        if _root(image.value) in self._last:
+            return True
+        sizes = [ir.MemRefType(image.value.type).shape[i] for i in last]
+        return (
+            permute.is_same(len(image.loops), last)
             and filter_.loops[-1] not in convolution.channels
+            and min(sizes, default=0) > 0
+            and math.prod(sizes) % _COPY_ELEMENTS == 0
         )
 
     def _propagate(self, marks: list[tuple[Any, Dimensions]]) -> None:

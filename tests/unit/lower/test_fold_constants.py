@@ -319,3 +319,32 @@ func.func @f(%x: tensor<4x3xf32>) -> tensor<4x2xf32> {{
         assert widening.operation.name == "linalg.generic"
         assert KnownTensors().of(widening.operands[0]).tolist() == weights.T.tolist()
         assert widening.operands[0].owner.operation.name == "arith.constant"
+
+
+def test_products_of_bf16_are_not_folded() -> None:
+    """NumPy has their bits alone."""
+    rng = np.random.default_rng(5)
+    shapes = {"a": (40, 96), "b": (96, 130), "start": (40, 130)}
+    bits = {name: rng.integers(0x3F00, 0x4000, sizes) for name, sizes in shapes.items()}
+    lines = [
+        f"  %{name} = arith.constant dense_resource<{name}> : tensor<{rows}x{columns}xbf16>"
+        for name, (rows, columns) in shapes.items()
+    ]
+    # The alignment comes first.
+    blobs = [
+        f'{name}: "0x02000000{one.astype(np.uint16).tobytes().hex()}"' for name, one in bits.items()
+    ]
+    constants = "\n".join(lines)
+    product = _product("product", "%a", "%b", (40, 130, 96)).replace("f32", "bf16")
+    text = f"""
+func.func @f(%x: tensor<1xf32>) -> tensor<40x130xbf16> {{
+{constants}
+{product.replace("outs(%zeros_product", "outs(%start")}
+  return %product : tensor<40x130xbf16>
+}}
+{{-# dialect_resources: {{ builtin: {{ {", ".join(blobs)} }} }} #-}}
+"""
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        fold_constants(module)
+        assert "linalg.generic" in str(module)
