@@ -118,6 +118,11 @@ def replaced(value: float, element: str) -> str:
         ("40 columns", attention(head_dim=40), "attention:"),
         ("scores times a number of each head", multiplied(element="f32"), "attention:"),
         ("scores times one number", multiplied(factor="", element="f32"), "attention:"),
+        (
+            "scores times a number of each query",
+            multiplied(factor="i", element="f32"),
+            "attention:",
+        ),
     ],
 )
 def test_what_is_found(
@@ -191,7 +196,7 @@ def test_heads_are_read_and_written_where_they_are(
         ("hidden scores are infinity", attention(mask=NEGATED, scale=-0.125)),
         ("a number is added to all scores", ADDED_NUMBER),
         ("Q would be rounded, and scores are not", multiplied()),
-        ("each query has its factor", multiplied(factor="i", element="f32")),
+        ("each key has its factor", multiplied(factor="j", element="f32")),
         ("a mask is rounded first", (INPUTS / "mask_is_rounded.mlir").read_text()),
         ("what replaces scores is 0 in f32", replaced(1e-46, "f32")),
         ("what replaces scores is infinite in f32 alone", replaced(-1e300, "f64")),

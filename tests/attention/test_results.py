@@ -78,7 +78,7 @@ def test_pytorchs_attention_is_right(
 
 
 @pytest.mark.parametrize(
-    ("factor", "element"), [("b", "f32"), ("", "f32"), ("b", "f16"), ("i", "f16")]
+    ("factor", "element"), [("b", "f32"), ("", "f32"), ("i", "f32"), ("b", "f16"), ("i", "f16")]
 )
 def test_scores_are_multiplied(factor: str, element: str, tmp_path: Path) -> None:
     """By a number of each head, which is made behind the scores; by one; and by one of a query."""
