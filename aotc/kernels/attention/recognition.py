@@ -234,8 +234,8 @@ class _Recognition:
         return self._with_mask(scores, depth)
 
     def _with_factor(self, product: Operation, depth: int) -> _Scores:
-        """The parts of scores that are multiplied by a tensor that depends on the batch alone, or on
-        the query, too, of which there is one here (`has_one_row`)."""
+        """The parts of scores that are multiplied by a tensor that depends on the batch alone, and
+        with `has_one_row` on the query, too."""
         for position, factor in ((0, product.operands[1]), (1, product.operands[0])):
             found = next(filter(_is_of_batch, self._steps(factor)), None)
             if found is None:
