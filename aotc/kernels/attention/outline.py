@@ -26,12 +26,13 @@ from aotc.attributes import (
 from aotc.input.entries import functions_of
 from aotc.kernels.attention.choice import choose, choose_for_cpu
 from aotc.kernels.attention.combined_mask import CombinedMask
-from aotc.kernels.attention.elements import Element, Place
+from aotc.kernels.attention.elements import Place
+from aotc.kernels.attention.factors import is_movable, multiply_q
 from aotc.kernels.attention.layout import ALIGNMENT, Form, Layout, sizes_of
 from aotc.kernels.attention.operands import has_adjacent_heads
 from aotc.kernels.attention.pages import Pages
 from aotc.kernels.attention.problem import Attention, Mask
-from aotc.kernels.attention.recognition import Factor, Found, recognise_attention
+from aotc.kernels.attention.recognition import Found, recognise_attention
 from aotc.kernels.launches import PARALLEL, chips_of, functions_called_in_parallel
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.mlir import ir
@@ -61,7 +62,7 @@ def outline_attention(module: Any, request: BuildRequest) -> None:
                     continue
                 candidate = _candidate(generic, has_kernel)
                 if candidate is not None and (factor := candidate[0].factor) is not None:
-                    candidate = _candidate(generic, has_kernel) if _multiply_q(factor) else None
+                    candidate = _candidate(generic, has_kernel) if multiply_q(factor) else None
                 if candidate is not None and candidate[0].factor is None:
                     number += _outline(module, function, *candidate, number)
 
@@ -80,85 +81,6 @@ def _candidate(
     if added is None or problem is None or not has_kernel(problem):
         return None
     return found, added
-
-
-def _multiply_q(factor: Factor) -> bool:
-    """Multiplies Q by the factor, instead of the scores, of which there are usually more. Returns
-    False, without any change, if the factor cannot be computed in front of them."""
-    multiplication, q = factor.multiplication, factor.q
-    assert q is not None
-    (use,) = (one for one in q.tensor.uses if one.owner.name != "tensor.dim")
-    user = use.owner.operation
-    needed = _made_behind(factor.element.tensor, user)
-    if needed is None:
-        return False
-    for operation in needed:
-        operation.move_before(user)
-    with user.location, ir.InsertionPoint(user):
-        user.operands[use.operand_number] = _product(q, factor.element)
-    ops.replace(multiplication, [multiplication.operands[factor.position]])
-    return True
-
-
-def _made_behind(value: Any, place: Any) -> list[Any] | None:
-    """The operations behind `place`, in order, that compute a value; None if they cannot be moved
-    in front of it."""
-    in_order = [operation.operation for operation in place.block.operations]
-    behind = set(in_order[in_order.index(place) :])
-    found: set[Any] = set()
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        maker = ops.defining(value)
-        if maker is None or maker not in behind:
-            if not _is_visible(value, place):
-                return None
-            continue
-        if maker in found:
-            continue
-        if maker == place or not _is_movable(maker, place):
-            return None
-        found.add(maker)
-        pending += [
-            one
-            for inner in ops.walk(maker)
-            for one in inner.operands
-            if ops.is_made_outside(one, maker)
-        ]
-    return [operation for operation in in_order if operation in found]
-
-
-def _is_visible(value: Any, place: Any) -> bool:
-    """Whether the value is from the block of `place` or from one around it."""
-    maker = ops.defining(value)
-    block = value.owner if maker is None else maker.block
-    return any(block == around.block for around in (place, *ops.ancestors(place)) if around.parent)
-
-
-def _product(q: Element, factor: Element) -> Any:
-    """Creates the product of a tensor and a factor at the insertion point."""
-    type_ = q.tensor.type
-
-    def multiplied(*values: Any) -> Any:
-        wide = [_converted(one, ir.F32Type.get()) for one in values]
-        return _converted(ops.binary("arith.mulf", *wide), type_.element_type)
-
-    indices = [
-        ir.AffineConstantExpr.get(0) if place == 0 else ir.AffineDimExpr.get(q.index.index(place))
-        for place in factor.index
-    ]
-    maps = [ir.AffineMap.get_identity(type_.rank), ir.AffineMap.get(type_.rank, 0, indices)]
-    sizes = ops.dynamic_sizes(q.tensor)
-    return ops.create_elementwise([q.tensor, factor.tensor], type_, sizes, multiplied, maps)
-
-
-def _converted(value: Any, type_: Any) -> Any:
-    """A number as f32, or an f32 as a type no wider than it."""
-    if value.type == type_:
-        return value
-    return ops.unary(
-        "arith.truncf" if value.type == ir.F32Type.get() else "arith.extf", value, type_
-    )
 
 
 def problem_of(
@@ -322,7 +244,7 @@ def _alone(root: Any, ends: Sequence[Any]) -> list[Any]:
                 maker = ops.defining(value)
                 if maker is None or maker in found or maker in makers:
                     continue
-                if _is_movable(maker, root) and _is_used_by(maker, found):
+                if is_movable(maker, root) and _is_used_by(maker, found):
                     found.add(maker)
                     pending.append(maker)
     in_order = []
@@ -332,11 +254,6 @@ def _alone(root: Any, ends: Sequence[Any]) -> list[Any]:
         if operation.operation == root:
             break
     return in_order
-
-
-def _is_movable(operation: Any, root: Any) -> bool:
-    is_pure = operation.name.startswith(("linalg.", "tensor.", "arith."))
-    return bool(is_pure and operation.block == root.block)
 
 
 def _is_used_by(operation: Any, users: set[Any]) -> bool:

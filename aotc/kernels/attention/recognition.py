@@ -30,6 +30,7 @@ from aotc.kernels.attention.elements import (
     Reduction,
     renamed_place,
 )
+from aotc.kernels.attention.factors import Factor, flows_into, may_be_multiplied
 from aotc.kernels.attention.operands import (
     BATCH,
     KEY,
@@ -66,20 +67,6 @@ _COMPARISONS = {
 _TRANSPOSED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _AT_ONE = {"<": "<=", ">=": ">"}
 _FLOAT_EQUAL = "cmpf 1"
-
-
-class Factor(Struct, frozen=True, eq=False):
-    """A tensor that scores are multiplied by, as the temperature of a head.
-
-    `element`: its element, whose index depends on the batch alone. `multiplication`: the operation
-    that multiplies a score. `position`: the number of its operand that is the score. `q`: an
-    element of Q on its way to the first matmul, which has the factor's dimensions.
-    """
-
-    element: Element
-    multiplication: Any
-    position: int
-    q: Element | None = None
 
 
 class Found(Struct):
@@ -187,7 +174,7 @@ class _Recognition:
         factor = parts.factor
         assert factor is not None
         product = ops.defining(parts.tensor)
-        if not _flows_into(parts.tensor, ops.enclosing(factor.multiplication, "linalg.generic")):
+        if not flows_into(parts.tensor, ops.enclosing(factor.multiplication, "linalg.generic")):
             raise _NotAttentionError
         places = {place for place in factor.element.index if place != 0}
         row = "" if self.has_one_row else _QUERY
@@ -196,8 +183,8 @@ class _Recognition:
             if not isinstance(column, str) or not places <= set(element.index):
                 continue
             if (
-                _may_be_multiplied(element.tensor, factor.multiplication)
-                and _flows_into(element.tensor, product)
+                may_be_multiplied(element.tensor, factor.multiplication)
+                and flows_into(element.tensor, product)
                 and self._operand_at(element, row, column) is not None
             ):
                 return replace(factor, q=element)
@@ -570,40 +557,6 @@ def _renamed(expression: Expression, symbol: str, to: str) -> Expression:
         operands = tuple(_renamed(one, symbol, to) for one in expression.operands)
         return Operation(expression.name, operands, expression.operation)
     return expression
-
-
-def _flows_into(value: Any, end: Any) -> bool:
-    """Whether the operation `end` alone reads the value, possibly through operations of one result
-    each that nothing else reads."""
-    for _ in range(_MOST_STEPS):
-        users = [use.owner.operation for use in value.uses if use.owner.name != "tensor.dim"]
-        if len(users) != 1:
-            return False
-        (user,) = users
-        if user == end:
-            return True
-        if len(user.results) != 1:
-            return False
-        value = user.results[0]
-    return False
-
-
-def _may_be_multiplied(q: Any, multiplication: Any) -> bool:
-    """Whether Q times the factor is as exact as scores times the factor. Numbers of 16 bits are
-    rounded, so scores must be, too; and those of f16 might exceed its range, so Q must be divided
-    by something that depends on the row, as by its norm."""
-    element = str(q.type.element_type)
-    if element == "f32":
-        return True
-    if element != str(multiplication.results[0].type):
-        return False
-    maker = ops.defining(q)
-    if element != "f16":
-        return True
-    if maker is None or maker.name != "linalg.generic":
-        return False
-    last = ops.defining(ops.content(maker)[-1].operands[0])
-    return last is not None and last.name == "arith.divf" and ops.defining(last.operands[1]) is None
 
 
 def _is_of_batch(element: Element) -> bool:
