@@ -10,11 +10,8 @@ from aotc.lower.tensors.known_tensors import KnownTensors
 from aotc.mlir import ir
 
 _MAP = "affine_map<(i) -> (i)>"
-
-
-def test_a_reshape_that_nothing_uses_goes_with_what_it_reshapes() -> None:
-    text = f"""
-func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
+# Twice a constant, as a row.
+_ROW = f"""
   %w = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %e = tensor.empty() : tensor<2xf32>
   %twice = linalg.generic {{indexing_maps = [{_MAP}, {_MAP}], iterator_types = ["parallel"]}}
@@ -24,7 +21,13 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
     linalg.yield %s : f32
   }} -> tensor<2xf32>
   %row = tensor.expand_shape %twice [[0, 1]] output_shape [1, 2]
-      : tensor<2xf32> into tensor<1x2xf32>
+      : tensor<2xf32> into tensor<1x2xf32>"""
+
+
+def test_a_reshape_that_nothing_uses_goes_with_what_it_reshapes() -> None:
+    text = f"""
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{
+{_ROW}
   %again = tensor.collapse_shape %row [[0, 1]] : tensor<1x2xf32> into tensor<2xf32>
   return %x : tensor<4xf32>
 }}
@@ -197,16 +200,7 @@ func.func @f(%x: tensor<8x256xf32>) -> (tensor<256x256xf16>, tensor<256x256xf32>
 def test_a_folded_constant_has_the_shape_that_is_read() -> None:
     text = f"""
 func.func @f(%x: tensor<4xf32>) -> tensor<1x2xf32> {{
-  %w = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
-  %e = tensor.empty() : tensor<2xf32>
-  %twice = linalg.generic {{indexing_maps = [{_MAP}, {_MAP}], iterator_types = ["parallel"]}}
-      ins(%w : tensor<2xf32>) outs(%e : tensor<2xf32>) {{
-  ^bb0(%a: f32, %b: f32):
-    %s = arith.addf %a, %a : f32
-    linalg.yield %s : f32
-  }} -> tensor<2xf32>
-  %row = tensor.expand_shape %twice [[0, 1]] output_shape [1, 2]
-      : tensor<2xf32> into tensor<1x2xf32>
+{_ROW}
   return %row : tensor<1x2xf32>
 }}
 """
