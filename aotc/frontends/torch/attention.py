@@ -30,7 +30,7 @@ def _attention(
     """Returns (output, weights). The output has the strides of the operator's result, because
     programs view it under other shapes: its dimensions are in the order of the query's strides.
     PyTorch's own decomposition always puts the batch after the sequence."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     output, weights = torch.ops.aten._scaled_dot_product_attention_math.default(
         query,

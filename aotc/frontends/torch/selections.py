@@ -17,7 +17,7 @@ def selection_decompositions(aten: Any) -> dict[Any, Any]:
 
 def _one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
     """The classes are read from a table, as reads are checked (see torch_mlir/reads.py)."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if isinstance(num_classes, int) and num_classes < 1:
         return NotImplemented

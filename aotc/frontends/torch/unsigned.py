@@ -17,6 +17,6 @@ def unsigned_decompositions(aten: Any) -> dict[Any, Any]:
 
 
 def _of_truths(operator: Any, x: Tensor, *given: Any) -> Tensor:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     return operator(x.bool(), *given).to(x.dtype) if x.dtype == torch.uint8 else NotImplemented
