@@ -83,7 +83,7 @@ def build(
     missing = FRONTEND.missing()
     if missing:
         raise ToolError("PyTorch is missing.", hint=missing)
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     program = module
     if not isinstance(module, torch.export.ExportedProgram):

@@ -230,7 +230,7 @@ def _packed(shape: Sequence[int]) -> tuple[int, ...]:
 def _of_torch(thing: Any, stream: int | None) -> Array | None:
     """The elements of a PyTorch tensor; None if DLPack must be used: it refuses some tensors, and
     synchronizes with another stream."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if type(thing) is not torch.Tensor or thing.layout is not torch.strided:
         return None

@@ -115,7 +115,7 @@ class Torch:
     """PyTorch. Results are on the GPU of the first tensor that is on a GPU, else on the CPU."""
 
     def __init__(self, array: Any, arrays: Sequence[Any]) -> None:
-        import torch  # type: ignore[import-not-found, unused-ignore]
+        import torch
 
         self._torch = torch
         devices = [one.device for one in arrays if isinstance(one, torch.Tensor)]

@@ -145,7 +145,7 @@ class Module:
 
     def _place(self, leaf: int) -> str:
         """The place of a leaf in the arguments, such as `'opt'` or `'d'['a']`."""
-        from torch.utils import _pytree  # type: ignore[import-not-found, unused-ignore]
+        from torch.utils import _pytree
 
         tree = self._inputs.unflatten(range(self._inputs.num_leaves))
         _, key, *rest = [path for path, _ in _pytree.tree_leaves_with_path(tree)][leaf]
@@ -165,7 +165,7 @@ class Module:
         return thing
 
     def _tensor(self, value: Value, leaf: Leaf, thing: Any) -> Any:
-        import torch  # type: ignore[import-not-found, unused-ignore]
+        import torch
 
         wrong = None
         if not isinstance(thing, torch.Tensor):
@@ -214,7 +214,7 @@ def _shown(thing: Any) -> str:
 def _structure(text: str | None, what: str) -> Any:
     """A treespec from its text. The modules of its classes are imported, so that they register the
     classes with PyTorch."""
-    from torch.utils import _pytree  # type: ignore[import-not-found, unused-ignore]
+    from torch.utils import _pytree
 
     if text is None:
         raise InputError(

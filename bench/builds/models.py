@@ -31,7 +31,7 @@ def _relu(path: Path) -> None:
 
 
 def _linear(path: Path) -> None:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU()).eval()

@@ -13,7 +13,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-import torch  # type: ignore[import-not-found, unused-ignore]
+import torch
 
 import aotc.torch
 from bench import folder

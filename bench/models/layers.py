@@ -59,7 +59,7 @@ _CONVOLUTIONS = {
 
 
 def _random(type_: str, *shape: int) -> Any:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if type_ == "i8":
         return torch.randint(-128, 128, shape, dtype=torch.int8)
@@ -74,7 +74,7 @@ def _multiply(a: Any, b: Any) -> Any:
 
 
 def _product(rows: int, columns: int, length: int, type_: str = "f32") -> Any:
-    from torch import nn  # type: ignore[import-not-found, unused-ignore]
+    from torch import nn
 
     class Product(nn.Module):  # type: ignore[misc, unused-ignore]
         def forward(self, a: Any, b: Any) -> Any:

@@ -103,7 +103,7 @@ def whisper_encoder(width: int, layers: int, heads: int) -> Any:
 
 
 def _recurrent(kind: str) -> Any:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     layers = getattr(torch.nn, kind)(256, 256, num_layers=2, batch_first=True)
     return Case(layers, lambda batch, _: {"input": normal(batch, 32, 256)})
@@ -111,7 +111,7 @@ def _recurrent(kind: str) -> Any:
 
 def _dcgan() -> Any:
     """The generator of Radford et al. (2016), for images of 64 by 64 pixels."""
-    from torch import nn  # type: ignore[import-not-found, unused-ignore]
+    from torch import nn
 
     widths = (512, 256, 128, 64)
     layers: list[Any] = [nn.ConvTranspose2d(100, widths[0], 4, bias=False)]

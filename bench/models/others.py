@@ -29,7 +29,7 @@ _CLIP = {"vocab_size": _WORDS, "num_hidden_layers": 4, "hidden_size": 512, "eos_
 
 
 def _recurrent(kind: str, **options: Any) -> Any:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     layers = getattr(torch.nn, kind)(256, 256, num_layers=2, batch_first=True, **options)
     return models.Case(layers, lambda batch, _: {"input": models.normal(batch, 64, 256)})

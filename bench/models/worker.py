@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _reference(work: Work) -> Iterator[dict[str, Any]]:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     from bench.models.catalogue import make
 

@@ -28,7 +28,7 @@ __all__ = ["ALONE", "FRONTEND", "import_program"]
 
 
 def _read(path: Path) -> Any:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     with ALONE, warnings.catch_warnings(), kept_logs() as logs:
         warnings.simplefilter("ignore")

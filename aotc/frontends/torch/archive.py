@@ -103,7 +103,7 @@ def _check_payloads(path: Path, reader: Any, folder: str, payloads: dict[str, An
 def _check_pickle(path: Path, record: str, content: bytes) -> None:
     """Checks that PyTorch's restricted unpickler accepts a record: it has only tensors and plain
     values."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if not content:
         return
@@ -133,7 +133,7 @@ def _strange_texts(document: Any, key: str = "") -> Iterator[str]:
 
 def _is_size(text: str) -> bool:
     """Whether a string is arithmetic on symbols, `s0 + 1` or `Add(Symbol('s0'), Integer(1))`."""
-    from torch.utils._sympy import functions  # type: ignore[import-not-found, unused-ignore]
+    from torch.utils._sympy import functions
 
     try:
         nodes = list(ast.walk(ast.parse(text, mode="eval")))

@@ -13,7 +13,7 @@ _GREATEST = 2**63 - 1
 def simplify_assertions(program: Any) -> None:
     """Removes assertions that always hold from the graph of a `torch.export.ExportedProgram`, in
     place, and rewrites the messages of the others in terms of sizes instead of nodes."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     assert_scalar = torch.ops.aten._assert_scalar.default
     for node in program.graph.find_nodes(op="call_function", target=assert_scalar):
@@ -55,8 +55,8 @@ def broadcast_selections(program: Any) -> None:
 
 def _forget_largest(size: Any) -> None:
     """Drops the upper bound of a size's range, of which decompositions make an assertion again."""
-    from torch.utils._sympy.numbers import int_oo  # type: ignore[import-not-found, unused-ignore]
-    from torch.utils._sympy.value_ranges import (  # type: ignore[import-not-found, unused-ignore]
+    from torch.utils._sympy.numbers import int_oo
+    from torch.utils._sympy.value_ranges import (
         ValueRanges,
     )
 

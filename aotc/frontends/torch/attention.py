@@ -80,7 +80,7 @@ def _attention_of_any_batch(
 def _order_of(strides: Sequence[Any]) -> tuple[int, ...]:
     """The dimensions of an attention's query, each of which is known to have at least the stride of
     the next one. If no order is known, the heads come after the sequence: (0, 2, 1, 3)."""
-    from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
+    from torch.fx.experimental.symbolic_shapes import (
         statically_known_true,
     )
 

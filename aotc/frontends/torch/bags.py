@@ -34,7 +34,7 @@ def _embedding_bag(
     Bag i has the indices from offset i up to the next offset. The result of an empty bag is 0. Only
     gradients use the results after the first.
     """
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     del scale_grad_by_freq, sparse
     count = offsets.shape[0] - 1 if include_last_offset else offsets.shape[0]
@@ -82,7 +82,7 @@ def sum_equal_bags(program: Any) -> Any:
 def _length_of_bags(node: Any) -> int | None:
     """The number of indices in each bag of a node. None if bags may have different lengths, or if
     some indices are left out."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     aten = torch.ops.aten
     if node.op != "call_function" or node.target is not aten.embedding_bag.padding_idx:

@@ -32,7 +32,7 @@ def call_of(program: Any) -> Call:
 def drop_constant_outputs(program: Any) -> None:
     """Removes results that are constants from the graph's outputs. The importer would turn some
     into numbers, and fails for None."""
-    from torch.export.graph_signature import (  # type: ignore[import-not-found, unused-ignore]
+    from torch.export.graph_signature import (
         ConstantArgument,
     )
 
@@ -68,7 +68,7 @@ def _names(program: Any) -> tuple[str, ...]:
 
 
 def _written(spec: Any) -> str | None:
-    from torch.utils import _pytree  # type: ignore[import-not-found, unused-ignore]
+    from torch.utils import _pytree
 
     try:
         return str(_pytree.treespec_dumps(spec))

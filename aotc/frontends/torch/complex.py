@@ -23,7 +23,7 @@ Parts = tuple[Any, Any]
 
 def with_complex_numbers(table: Mapping[Any, Any]) -> dict[Any, Any]:
     """The decompositions of `table`, extended by those of operators on complex tensors."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     aten = torch.ops.aten
     made = {**table, **fourier_decompositions(aten)}

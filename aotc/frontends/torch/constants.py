@@ -25,7 +25,7 @@ def constant(array: Any, dtype: Any) -> Any:
 
 def put_constants(program: Any) -> None:
     """Replaces the operators in the graph of a `torch.export.ExportedProgram` by the constants."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     graph = program.graph
     names: dict[Any, str] = {}

@@ -55,7 +55,7 @@ def _repeated(counts: Tensor, size: Any = None, known_size: int | None = None) -
 
 def positions(mask: Tensor) -> Tensor:
     """The indices of the true elements of a 1-D mask, in order."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     return _repeated(mask.to(torch.int64))
 
@@ -205,7 +205,7 @@ def one_index(indices: Sequence[Tensor | None], sizes: Sequence[Any]) -> tuple[T
 
 
 def _depends_on_values(size: Any) -> bool:
-    from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
+    from torch.fx.experimental.symbolic_shapes import (
         free_unbacked_symbols,
     )
 

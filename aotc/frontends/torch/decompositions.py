@@ -43,7 +43,7 @@ Tensor = Any
 
 def decompositions() -> dict[Any, Any]:
     """The decompositions of torch-mlir and of this package, by operator."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
     from torch_mlir.extras import fx_decomp_util  # type: ignore[import-not-found, unused-ignore]
 
     aten = torch.ops.aten
@@ -124,7 +124,7 @@ def decompositions() -> dict[Any, Any]:
 def _of_pytorch() -> dict[Any, Any]:
     """PyTorch's own, of operators that torch-mlir does not know, or does not lower."""
     import torch
-    from torch._decomp import (  # type: ignore[import-not-found, unused-ignore]
+    from torch._decomp import (
         decomposition_table,
     )
 
@@ -326,7 +326,7 @@ def _mean(operator: Any, x: Tensor, *given: Any, dtype: Any = None) -> Tensor:
 def _isin(
     elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
-    from torch._decomp import decompositions  # type: ignore[import-not-found, unused-ignore]
+    from torch._decomp import decompositions
 
     defined: Any = decompositions
     # With known sizes, PyTorch chooses the faster of two algorithms by a condition on them.

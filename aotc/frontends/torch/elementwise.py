@@ -35,7 +35,7 @@ def elementwise_decompositions(aten: Any) -> dict[Any, Any]:
 
 def _power(x: Any, exponent: Tensor) -> Tensor:
     """Handles integer powers. torch-mlir lowers those of floats."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     type_ = torch.result_type(x, exponent)
     if type_.is_floating_point or type_.is_complex:

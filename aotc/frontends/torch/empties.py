@@ -9,7 +9,7 @@ from typing import Any
 def fold_empties(program: Any) -> None:
     """Replaces each node whose result has known sizes, one of them 0, by `aten.full`. Changes the
     graph of a `torch.export.ExportedProgram` in place."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     full = torch.ops.aten.full.default
     for node in program.graph.nodes:

@@ -33,7 +33,7 @@ def _running(x: Tensor, dim: int, name: str) -> tuple[Tensor, Tensor]:
     before it, and doubles the distance. Before the start it uses the first element, which is
     already part of each extremum.
     """
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)

@@ -54,7 +54,7 @@ def _fold(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> Tensor:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if x.dim() == 2:
         whole = _fold(x.unsqueeze(0), output_size, kernel_size, dilation, padding, stride)

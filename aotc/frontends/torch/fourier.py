@@ -49,7 +49,7 @@ def fourier_decompositions(aten: Any) -> dict[Any, Any]:
 def _from_real(x: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Tensor:
     """Transforms real numbers along the last of the dimensions in `dim`, then the complex results
     along the others."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     *others, last = dim
     rows = _Rows(x, last, 0)

@@ -48,7 +48,7 @@ def transform_rows(
     dimension of two in addition. `kind` is a kind of `aotc.kernels.fourier`: for r2c the result has
     length / 2 + 1 points, for c2r `x` has as many.
     """
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     outer, rows = x.shape[0], x.shape[1 if lies_last else 2]
     count = length // 2 + 1 if kind == "r2c" else length

@@ -61,8 +61,8 @@ def _by_windows(gradient: Tensor, first: int, sizes: Sequence[int], forward: Any
     applies the function along one dimension to the rows of a matrix. Returns NotImplemented if a
     size is not known.
     """
-    import torch  # type: ignore[import-not-found, unused-ignore]
-    from torch.utils._python_dispatch import (  # type: ignore[import-not-found, unused-ignore]
+    import torch
+    from torch.utils._python_dispatch import (
         _disable_current_modes,
     )
 

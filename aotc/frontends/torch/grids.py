@@ -55,7 +55,7 @@ def _place(number: Tensor, size: Any, align_corners: bool) -> Tensor:
 def _padded(place: Tensor, size: Any, padding: int, align_corners: bool) -> Tensor:
     """Moves an index into the volume according to `padding`. NaN becomes the last index, as in
     PyTorch."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if padding == _REFLECTION:
         first, span = (0.0, size - 1) if align_corners else (-0.5, size)

@@ -41,7 +41,7 @@ _BINARY: dict[type, Callable[..., Any]] = {
 
 def noted_conditions(program: Any) -> list[Any]:
     """The conditions of the user's code, as SymPy relations of the program's symbols."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     texts = getattr(program, "_guards_code", None) or ()
     given = _given(program) if texts else {}
@@ -134,7 +134,7 @@ def _is_specialization(condition: Any) -> bool:
 
 def _given(program: Any) -> dict[str, Any]:
     """The parameters of `forward` by name. A variadic parameter is a tuple."""
-    from torch.utils import _pytree  # type: ignore[import-not-found, unused-ignore]
+    from torch.utils import _pytree
 
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
     leaves = [

@@ -191,7 +191,7 @@ def _add_unsaved_buffers(program: Any) -> None:
 def _drop_fixed_inputs(program: Any) -> None:
     """Removes unused inputs that are constants, such as Python's numbers and None. The program has
     the values that it was exported with, whatever a call passes."""
-    from torch.export.graph_signature import (  # type: ignore[import-not-found, unused-ignore]
+    from torch.export.graph_signature import (
         ConstantArgument,
     )
 
@@ -207,7 +207,7 @@ def _copy_weights(program: Any) -> None:
     """Replaces a weight that is an element of a list argument (`torch.cat([weight, x])`, `x[rows]`)
     or that becomes a number (`x[:, weight]`, `weight.item()`) by a copy, which is folded later. The
     importer does not support weights there."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     signature = program.graph_signature
     weights = {

@@ -23,7 +23,7 @@ def carry_inputs(program: Any) -> None:
 
 
 def _carry_inputs_of(graph_module: Any) -> None:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     loop_of = torch.ops.higher_order.while_loop
     for loop in graph_module.graph.find_nodes(op="call_function", target=loop_of):

@@ -37,7 +37,7 @@ def _solve(a: Tensor, b: Tensor, *, left: bool = True) -> Any:
 
 
 def _inverse(a: Tensor) -> Any:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if a.is_complex():
         return NotImplemented

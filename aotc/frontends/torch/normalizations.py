@@ -29,7 +29,7 @@ def normalization_decompositions(aten: Any) -> dict[Any, Any]:
 def _layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Any:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     axes = list(range(x.dim() - len(shape), x.dim()))
     if not _is_short(x, axes):
@@ -75,7 +75,7 @@ def _variance_and_mean(
 
 def _is_short(x: Tensor, axes: Sequence[int]) -> bool:
     """Whether the rows are floats no wider than f32, of a known number that is not too large."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     sizes = [x.shape[axis] for axis in axes]
     return (
@@ -107,8 +107,8 @@ def _batch_norm(
     decomposition subtracts the mean and multiplies by the reciprocal of the deviation first, so
     that a convolution's epilogue would read four vectors instead of two.
     """
-    import torch  # type: ignore[import-not-found, unused-ignore]
-    from torch._prims_common import (  # type: ignore[import-not-found, unused-ignore]
+    import torch
+    from torch._prims_common import (
         get_computation_dtype,
     )
 

@@ -72,7 +72,7 @@ class OperatorLowering(Struct, frozen=True):
 
     def operator(self) -> Any:
         """PyTorch's operator, or None if it is not defined."""
-        import torch  # type: ignore[import-not-found, unused-ignore]
+        import torch
 
         library, operator, overload = self._parts()
         try:
@@ -89,7 +89,7 @@ def define_operators(fakes: dict[str, Callable[..., Any]]) -> Any:
     """Defines operators of aotc's own for PyTorch's graphs, and returns their namespace. `fakes`
     maps each schema to its implementation on fake tensors. Each operator may be defined only
     once."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     module: Any = torch.library
     library = module.Library("aotc", "FRAGMENT")

@@ -19,7 +19,7 @@ _NEAREST = (
 def with_known_overloads(program: Any) -> Any:
     """Returns the `torch.export.ExportedProgram` with overloads that are decomposed. The given
     program is not changed."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     aten = torch.ops.aten
     known = {getattr(aten, name).default: getattr(aten, name).vec for name in _NEAREST}

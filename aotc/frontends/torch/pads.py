@@ -16,7 +16,7 @@ def pad_decompositions(aten: Any) -> dict[Any, Any]:
 def _pad(x: Tensor, pads: Sequence[Any], value: float = 0) -> Tensor:
     """Returns NotImplemented unless some amount is known to be negative. `pads` has the amounts
     before and after the last dimension, then those of the dimension before it, and so on."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if not any(isinstance(pad, int) and pad < 0 for pad in pads):
         return NotImplemented

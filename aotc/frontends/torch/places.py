@@ -17,7 +17,7 @@ def place_of_node(node: Any) -> str:
 
 def place_of_tracing() -> str:
     """The same prefix for the operator that PyTorch is decomposing."""
-    from torch.fx import traceback  # type: ignore[import-not-found, unused-ignore]
+    from torch.fx import traceback
 
     return _place(traceback.get_current_meta().get("stack_trace"))
 
@@ -45,7 +45,7 @@ def _place(trace: str | None) -> str:
 def _user_frames(trace: str | None) -> list[tuple[str, str]]:
     """The frames (file, line) outside of PyTorch and aotc. If there are none, because the program
     is one of PyTorch's own modules, the frames in `torch.nn`."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     library = Path(torch.__file__).parent
     # PyTorch prints some of its own paths relative to the folder that it is installed in.

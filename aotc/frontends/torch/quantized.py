@@ -14,8 +14,8 @@ Tensor = Any
 def quantized_decompositions() -> dict[Any, Any]:
     """The decompositions by operator. The call also registers the operators with PyTorch, which
     then can load files that have them."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
-    from torch.ao.quantization.fx import (  # type: ignore[import-not-found, unused-ignore]
+    import torch
+    from torch.ao.quantization.fx import (
         _decomposed as defined,
     )
 

@@ -16,7 +16,7 @@ _LEFT_OUT = ("aten::unsqueeze", "aten::unsqueeze_copy", "aten::permute", "aten::
 def add_dimensions(program: Any) -> None:
     """Replaces such operands by views of shape (1,), and the results by views of the original
     shapes. Changes the graph of a `torch.export.ExportedProgram` in place."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     for node in list(program.graph.nodes):
         if isinstance(node.target, torch._ops.OpOverload) and _is_concerned(node):

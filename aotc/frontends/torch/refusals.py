@@ -63,7 +63,7 @@ def check_derivatives(program: Any) -> None:
 
 def _nodes(program: Any) -> Iterator[Any]:
     """The nodes of a program and of its nested graphs."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     for module in program.graph_module.modules():
         if isinstance(module, torch.fx.GraphModule):

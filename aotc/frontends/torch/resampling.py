@@ -43,7 +43,7 @@ def resampling_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any
 def _windows(x: Tensor, dim: int, start: Tensor, width: int) -> Tensor:
     """Replaces a dimension by two: one for the windows, and one for their `width` elements from
     each of `start` on. After the end, the last element is repeated."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     places = (start.unsqueeze(1) + torch.arange(width)).clamp(max=x.shape[dim] - 1)
     chosen = x.index_select(dim, places.reshape(-1))
@@ -58,7 +58,7 @@ def _beside(table: Tensor, x: Tensor, dim: int) -> Tensor:
 
 def _is_always(condition: Any) -> bool:
     """Whether a condition on sizes is statically known to hold. Does not add a guard."""
-    from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
+    from torch.fx.experimental.symbolic_shapes import (
         statically_known_true,
     )
 

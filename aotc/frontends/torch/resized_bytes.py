@@ -60,7 +60,7 @@ def resize_bytes(
 ) -> Tensor:
     """Resizes the last two dimensions to the sizes `counts`. Returns NotImplemented if some size is
     not known."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if not all(isinstance(size, int) and size > 0 for size in (*x.shape[2:], *counts)):
         return NotImplemented

@@ -28,8 +28,8 @@ def wrap_operands(program: Any) -> None:
 
 def _computed_in(node: Any) -> Any | None:
     """The integer dtype that an operator computes in, or None if it is not an integer dtype."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
-    from torch._prims_common import (  # type: ignore[import-not-found, unused-ignore]
+    import torch
+    from torch._prims_common import (
         ELEMENTWISE_TYPE_PROMOTION_KIND as KIND,
     )
     from torch._prims_common import elementwise_dtypes

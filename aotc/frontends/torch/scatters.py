@@ -49,7 +49,7 @@ def _scatter_last(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
 
 def _scatter_by_name(x: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor:
     """`torch.scatter` has other names for the reductions than `torch.scatter_reduce`."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     return torch.scatter_reduce(x, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce])
 
@@ -130,7 +130,7 @@ def _scatter(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) ->
 def _is_of_rows(x: Tensor, dim: int, index: Tensor, source: Tensor) -> bool:
     """Whether the index is a 1-D index of rows that was expanded to the shape of the source, as in
     graph convolutions."""
-    from torch.fx.experimental.symbolic_shapes import (  # type: ignore[import-not-found, unused-ignore]
+    from torch.fx.experimental.symbolic_shapes import (
         statically_known_true,
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 def import_size_numbers(program: Any) -> None:
     """Replaces them in the graph of a `torch.export.ExportedProgram`, in place."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     functions, scalar = _functions(), torch.ops.aten._local_scalar_dense.default
     for node in program.graph.nodes:

@@ -34,7 +34,7 @@ def special_functions(aten: Any) -> dict[Any, Any]:
 def _in_f64(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """Computes the function in f64, and rounds to PyTorch's result dtype: that of the input, or the
     default dtype for integers."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     @functools.wraps(function)
     def rounded(x: Tensor) -> Tensor:

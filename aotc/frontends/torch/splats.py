@@ -55,7 +55,7 @@ def _constants(program: Any) -> dict[Any, Any]:
 
 def _is_known(value: Any) -> bool:
     """Whether a value is a dense tensor of real numbers with known sizes."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     return (
         isinstance(value, torch.Tensor)

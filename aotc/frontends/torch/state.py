@@ -60,7 +60,7 @@ def name_buffers_once(program: Any) -> Any:
 
 def _memory(tensor: Any) -> tuple[Any, ...] | None:
     """Identifies the memory of a tensor's elements. None if the tensor has no such memory."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     is_dense = isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided
     if not is_dense or tensor.data_ptr() == 0:
@@ -71,7 +71,7 @@ def _memory(tensor: Any) -> tuple[Any, ...] | None:
 def take_state(program: Any) -> tuple[Change, ...]:
     """Makes the buffers that a `torch.export.ExportedProgram` mutates inputs, in place, and returns
     the mutations. Raises InputError for a buffer that is not a dense tensor with elements."""
-    from torch.export.graph_signature import (  # type: ignore[import-not-found, unused-ignore]
+    from torch.export.graph_signature import (
         InputKind,
         OutputKind,
     )
@@ -93,7 +93,7 @@ def take_state(program: Any) -> tuple[Change, ...]:
 
 
 def _check_tensor(name: str, tensor: Any) -> None:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
         raise InputError(
@@ -146,7 +146,7 @@ def _elements(ir: Any, tensor: Any) -> Any:
     Unlike the type of the argument, the attribute's type has a signedness. Elements that are not
     integers are given by their bits.
     """
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     size = tensor.element_size()
     is_signed = tensor.dtype in (torch.int8, torch.int16, torch.int32, torch.int64)

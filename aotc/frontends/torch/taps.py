@@ -35,7 +35,7 @@ def without_dead_taps(
     """The convolution with only the part of the filter that some position needs, or the sum of
     convolutions with single taps. Returns NotImplemented if neither is less work, or if sizes are
     not known."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     rank = x.dim() - 2
     numbers = [*x.shape[2:], *weight.shape[2:], *stride, *padding, *dilation]

@@ -36,7 +36,7 @@ def _convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     if not transposed:
         if weight.dim() == 5 and groups > 1 and weight.shape[1] == 1:

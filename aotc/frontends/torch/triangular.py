@@ -36,7 +36,7 @@ def _cholesky_and_info(a: Tensor, *, upper: bool = False, check_errors: bool = F
 
 def first_of(is_wrong: Tensor) -> Tensor:
     """The number of the first true element of each row, counted from 1, or 0 if there is none."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     before = (is_wrong.cumsum(-1) == 0).sum(-1)
     return torch.where(before == is_wrong.shape[-1], 0, before + 1).to(torch.int32)

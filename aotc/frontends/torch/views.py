@@ -25,7 +25,7 @@ class _Group(Struct, frozen=True):
 def decompose_views(program: Any) -> None:
     """Replaces views from or to symbolic sizes by `aten.flatten` and `aten.unflatten`. Changes the
     graph of a `torch.export.ExportedProgram` in place."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     aten = torch.ops.aten
     views = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)

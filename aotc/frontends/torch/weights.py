@@ -26,7 +26,7 @@ _PLAIN = re.compile(r"[\w.]+", re.ASCII)
 def weights_hook(program: Any, late: LateWeights) -> Any:
     """The hook for `fx.export_and_import(program, ..., hooks=...)`. Needs PyTorch and
     torch-mlir."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
     from torch_mlir import ir
     from torch_mlir.extras import fx_importer  # type: ignore[import-not-found, unused-ignore]
 

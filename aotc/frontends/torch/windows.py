@@ -40,7 +40,7 @@ def _window(
 ) -> Tensor:
     """The symmetric window. A periodic one is the symmetric one with one more point, without its
     last point."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     dtype = dtype or torch.get_default_dtype()
     if window_length == 1:

@@ -25,7 +25,7 @@ class Aotc:
 
     def make(self, work: Work, artifact: Path) -> None:
         """Exports and builds the model, without a cache of builds."""
-        import torch  # type: ignore[import-not-found, unused-ignore]
+        import torch
 
         import aotc.torch
         from bench.models.catalogue import make

@@ -18,7 +18,7 @@ class Eager:
         artifact.touch()
 
     def open(self, work: Work, artifact: Path) -> Call:
-        import torch  # type: ignore[import-not-found, unused-ignore]
+        import torch
 
         from bench.models.catalogue import make
 

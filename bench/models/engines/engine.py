@@ -33,7 +33,7 @@ class Work:
 
     def tensors(self) -> dict[str, Any]:
         """The same, of PyTorch and its types."""
-        import torch  # type: ignore[import-not-found, unused-ignore]
+        import torch
 
         types = json.loads((self.folder / "types.json").read_text())
         return {
@@ -73,7 +73,7 @@ def array_of(value: Any) -> Array:
 
 def leaves(value: Any) -> list[Any]:
     """The tensors of what a module of PyTorch returns."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     value = dict(value) if isinstance(value, dict) else value
     found = torch.utils._pytree.tree_leaves(value)

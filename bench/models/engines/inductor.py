@@ -19,8 +19,8 @@ class Inductor:
         return None if any(name and shutil.which(name) for name in names) else "no C++ compiler"
 
     def make(self, work: Work, artifact: Path) -> None:
-        import torch  # type: ignore[import-not-found, unused-ignore]
-        import torch._inductor as inductor  # type: ignore[import-not-found, unused-ignore]
+        import torch
+        import torch._inductor as inductor
 
         from bench.models.catalogue import make
 

@@ -20,7 +20,7 @@ class OnnxRuntime:
         return f"{lacking[0]} is not installed" if lacking else None
 
     def make(self, work: Work, artifact: Path) -> None:
-        import torch  # type: ignore[import-not-found, unused-ignore]
+        import torch
 
         from bench.models.catalogue import make
 

@@ -80,7 +80,7 @@ def copy_files(out: Path) -> None:
 
 
 def _write_case(out: Path, name: str, dtype: str, batch: int, *, of_any: bool) -> None:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
     from frontends.weights import cut  # type: ignore[import-not-found, unused-ignore]
 
     import aotc.torch

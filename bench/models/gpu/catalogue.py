@@ -28,7 +28,7 @@ def _t5() -> Any:
 
 
 def _llama_decode(batch: int) -> Any:
-    import torch  # type: ignore[import-not-found, unused-ignore]
+    import torch
 
     from bench.models.gpu import llama
 
