@@ -105,6 +105,9 @@ CAPABILITIES = "aotc.capabilities"
 # Function whose calls are replaced by its body after its kernels are outlined. Internal to
 # kernels.launch_functions.
 LAUNCH_FUNCTION = "aotc.launch_function"
+# Integers on such a function: the numbers of its arguments that are constants of the module in every
+# call. kernels.launch_functions → analysis.constants.
+CONSTANT_ARGUMENTS = "aotc.constant_arguments"
 # String on a gpu.module that aotc wrote, or on a function: the target that its kernels are launched
 # on (a chip, any GPU, or the CPU device). What is launched on every target has none.
 # kernels.attention.dispatch, lower.outlining → analysis.gpu_modules.

@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.attributes import LAUNCH_FUNCTION
+from aotc.analysis.constants import is_constant
+from aotc.attributes import CONSTANT_ARGUMENTS, LAUNCH_FUNCTION
 from aotc.builder.numbers import Value, wrap
 from aotc.kernels.launches import name_modules
 from aotc.mlir import ir
@@ -61,12 +62,14 @@ class LaunchFunctions:
             str(value.type if one is None else one)
             for value, one in zip(values, constants, strict=True)
         )
-        key = problem, kernel, described
+        # Kernels may read constants before the previous kernel has ended.
+        of_module = [i for i, value in enumerate(operands) if is_constant(value)]
+        key = problem, kernel, described, tuple(of_module)
         name = self._names.get(key)
         if name is None:
             name = self._names[key] = self._new_name()
             self._taken.add(name)
-            self._create(name, operands, constants, dispatch, build)
+            self._create(name, (operands, of_module), constants, dispatch, build)
         ops.call(name, operands)
 
     def _new_name(self) -> str:
@@ -78,15 +81,18 @@ class LaunchFunctions:
     def _create(
         self,
         name: str,
-        operands: Sequence[Value],
+        given: tuple[Sequence[Value], Sequence[int]],
         constants: Sequence[Any | None],
         dispatch: str,
         build: Callable[[Sequence[Value]], None],
     ) -> None:
-        """Adds the function. Constants are no arguments of it, as kernels contain them."""
+        """Adds the function. `given`: the operands of its call, and the numbers of those that are
+        constants of the module. Constant scalars are no arguments, as kernels contain them."""
+        operands, of_module = given
         with ir.InsertionPoint.at_block_begin(ops.body_of_module(self._module)):
             function = ops.create_function(name, [value.type for value in operands], [])
         function.attributes[LAUNCH_FUNCTION] = ir.UnitAttr.get()
+        function.attributes[CONSTANT_ARGUMENTS] = ir.DenseI32ArrayAttr.get(of_module)
         body = function.regions[0].blocks.append(*[value.type for value in operands])
         with ir.InsertionPoint(body):
             arguments = iter(body.arguments)

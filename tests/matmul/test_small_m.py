@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.kernel_targets import kernel_targets
 from matmul.scalar_products import Product
@@ -113,6 +114,34 @@ def test_one_row_may_begin_while_the_kernel_before_ends(tmp_path: Path) -> None:
     aotc.build(text, emit="ptx", out=f"{tmp_path}/", chips=("sm_90a",))
     [path] = tmp_path.glob("*_sm_90a.sm_90a.ptx")
     assert "griddepcontrol.wait" in path.read_text()
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_constant_weights_are_loaded_before_the_kernel_before_has_ended(
+    layers: int, tmp_path: Path
+) -> None:
+    """Equal layers have one launch function, whose arguments are the weights."""
+    row, weights, result = "tensor<1x1024xf16>", "tensor<128x1024xf16>", "tensor<1x128xf16>"
+    body = ""
+    for number in range(layers):
+        halves = np.full(128 * 1024, 1 + number, np.float16)
+        halves[0] = 0
+        body += f"""
+  %w{number} = arith.constant dense<"0x{halves.tobytes().hex().upper()}"> : {weights}
+  %y{number} = linalg.{TRANSPOSED_B}
+      ins(%x, %w{number} : {row}, {weights}) outs(%zeros : {result}) -> {result}"""
+    results = ", ".join(f"%y{number}" for number in range(layers))
+    types = ", ".join([result] * layers)
+    text = f"""
+func.func @f(%x: {row}) -> ({types}) attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : f16
+  %empty = tensor.empty() : {result}
+  %zeros = linalg.fill ins(%zero : f16) outs(%empty : {result}) -> {result}{body}
+  return {results} : {types}
+}}"""
+    aotc.build(text, emit="ptx", out=f"{tmp_path}/", name="f", chips=("sm_90a",))
+    [ptx] = [path.read_text() for path in tmp_path.glob("*_sm_90a.sm_90a.ptx")]
+    assert ptx.index("ld.global") < ptx.index("griddepcontrol.wait")
 
 
 @pytest.mark.parametrize(
