@@ -20,7 +20,9 @@ from aotc.kernels.matmul.depthwise.channels_last import CHANNELS_LAST
 from aotc.kernels.matmul.depthwise.problem import Depthwise
 from aotc.kernels.matmul.depthwise.simt import DEPTHWISE_SIMT
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks
+from aotc.kernels.matmul.gates import Gates
 from aotc.kernels.matmul.gemv.family import GEMV
+from aotc.kernels.matmul.gemv.gated import GATED_GEMV, gated_variants
 from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
@@ -440,6 +442,20 @@ def _implicit_on_hopper(problem: ImplicitGemm) -> Choice | None:
             best = _best_for(family, problem, able, [_HOPPER])
             return Choice(family, best, problem, _HOPPER.name)
     return None
+
+
+def choose_gated(problem: Problem, gates: Gates, chips: Sequence[Chip]) -> list[Choice]:
+    """The kernels for GPUs that combine the gates as well, in the order in which they are tried;
+    empty if there is none. They are for the known alignment of A and B; other operands are read
+    element by element."""
+    any_address = _without_alignment(problem)
+    problem = replace(any_address, a=problem.a, b=problem.b)
+    variants = gated_variants(problem, gates)
+    found = [Choice(GATED_GEMV, variant, problem, ANY_GPU) for variant in variants]
+    if _HOPPER in map(_own_variant, chips):
+        own = [replace(one, variant=replace(one.variant, uses_pdl=True)) for one in found]
+        found = [*(replace(one, target=_HOPPER.name) for one in own), *found]
+    return found
 
 
 def choose_for_cpu(problem: Problem) -> Choice | None:

@@ -107,6 +107,20 @@ class EpilogueOf(Struct, frozen=True):
             results.append(known[self.epilogue.result])
         return results
 
+    def on_elements(
+        self, b: Builder, given: Mapping[str, Value], place: Place, results: Sequence[str]
+    ) -> list[Value]:
+        """The values that `results` name, of one element of C. `given` has the named values that
+        steps read."""
+        known = {**given, "row": place.row, "column": place.columns[0]}
+        for number, (operand, value) in enumerate(
+            zip(self.epilogue_operands, self.values, strict=True)
+        ):
+            [known[f"e{number}"]] = _load(b, value, operand, place)
+        for step in self.epilogue.steps:
+            known[step.result] = _build(b, step, known)
+        return [known[name] for name in results]
+
     def can_take_vectors(self) -> bool:
         """Whether `on_vector` can be called."""
         return self.epilogue.is_of_vectors

@@ -3,6 +3,8 @@ GRU, or the two halves of a gated linear unit."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from aotc.builder.numbers import Value
@@ -25,12 +27,21 @@ class Gates(Struct, frozen=True):
     epilogue_operands: tuple[EpilogueOperand, ...]
     results: tuple[str, ...]
 
+    def arguments_of(self, values: Sequence[Value]) -> GateArguments:
+        """The arguments whose `values` these are."""
+        own = len(self.epilogue_operands)
+        return GateArguments(tuple(values[:own]), tuple(values[own:]))
+
 
 class GateArguments(Struct, frozen=True):
     """The epilogue operands and outputs of `Gates`, as values in host code."""
 
     epilogue_operands: tuple[Value, ...]
     outputs: tuple[Value, ...]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return *self.epilogue_operands, *self.outputs
 
 
 def gate_name(number: int) -> str:

@@ -14,11 +14,15 @@ problem by the properties of `Problem`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from aotc.builder import Builder
 from aotc.builder.numbers import Number, Value
+
+if TYPE_CHECKING:
+    from aotc.kernels.matmul.gates import GateArguments, Gates
 
 # Bytes of the elements of matrices, by their types in MLIR.
 ELEMENT_BYTES = {
@@ -235,13 +239,15 @@ EpilogueBuilder = Callable[[Builder, Sequence[Value], Place], Sequence[Value]]
 
 class Arguments(Struct, frozen=True):
     """A problem's operands in host code: buffers, and the epilogue operands. `epilogue` builds the
-    values that are stored to C from accumulators; None if they are only converted."""
+    values that are stored to C from accumulators; None if they are only converted. `gates`: what
+    the kernel stores instead of C, if its columns are gates that it combines."""
 
     a: Value
     b: Value
     c: Value
     epilogue_operands: tuple[Value, ...] = ()
     epilogue: EpilogueBuilder | None = None
+    gates: tuple[Gates, GateArguments] | None = None
 
     @property
     def values(self) -> tuple[Value, ...]:

@@ -129,13 +129,13 @@ def insert_gated(
     b: Builder,
     chosen: tuple[Problem, Variant],
     arguments: Arguments,
-    gates: tuple[Gates, GateArguments],
 ) -> None:
-    """Inserts the launch of the kernel. If B is a packed copy, its type in the problem is that of
-    the copy."""
+    """Inserts the launch of the kernel, which combines the gates of the arguments. If B is a packed
+    copy, its type in the problem is that of the copy."""
     problem, variant = chosen
     is_packed = ir.MemRefType(arguments.b.type).rank == 3
     kernel = _GatedPacked if is_packed else _Gated
     epilogue = arguments.epilogue
     assert epilogue is None or isinstance(epilogue, EpilogueOf)
-    kernel(b, problem, variant, epilogue, gates).build(arguments)
+    assert arguments.gates is not None
+    kernel(b, problem, variant, epilogue, arguments.gates).build(arguments)

@@ -70,7 +70,7 @@ class Kernel(Shape):
         """Launches one kernel, or with split-K two, with a workspace between them."""
         b, o, variant = self.b, self.operands, self.variant
         groups = divide_up(self.small_extent, variant.small)
-        strips = divide_up(self.large_extent, self.strip)
+        strips = self._strips()
         # Consecutive blocks read the same part of the large matrix, or adjacent parts.
         counts = (variant.split_k, strips, groups)
         blocks = prod(counts, start=o.batches)
@@ -96,7 +96,7 @@ class Kernel(Shape):
         self.thread = block.thread
         self.batch, self.split, strip, group = unravel(block.index, *counts)
         self.first_small = group * self.variant.small
-        self.first_large = strip * self.strip
+        self.number_of_strip = strip
         self.warp, self.lane = unravel(block.thread, WARP)
         accumulators = self._over_rows() if self.large.is_k_major else self._over_columns()
         sums = self._reduce_warp(accumulators)
@@ -104,6 +104,14 @@ class Kernel(Shape):
         self._share(*sums)
         self.b.barrier()
         self._store()
+
+    def _strips(self) -> Number:
+        """The number of strips of the large matrix."""
+        return divide_up(self.large_extent, self.strip)
+
+    def _in_large(self, number: Number) -> Number:
+        """The row or column of the large matrix that is `number` in the block's strip."""
+        return self.number_of_strip * self.strip + number
 
     # --- Accumulators of a thread -------------------------------------------------------------
 
@@ -114,9 +122,8 @@ class Kernel(Shape):
         self.along = along
         self.column = group * variant.rows
         last = self.large_extent - 1
-        first = self.first_large + self.column
         # Row indices are clamped to the last row; accumulators of rows beyond it are not stored.
-        rows = [minimum(first + i, last) for i in range(variant.rows)]
+        rows = [minimum(self._in_large(self.column + i), last) for i in range(variant.rows)]
         slice_ = along * WARP + self.lane
 
         def load(k: Number, width: int) -> list[list[Value]]:
@@ -139,7 +146,7 @@ class Kernel(Shape):
         self.along = self.warp
         self.column = lane * self.width
         slice_ = self.warp * self.lanes_along + lane_along
-        column = self.first_large + self.column
+        column = self._in_large(self.column)
         if self.width == 1 or (extent is not None and extent % self.width == 0):
             # A strip may reach beyond the last column: column indices are clamped to the last
             # access.
@@ -287,18 +294,22 @@ class Kernel(Shape):
     def _store_one(self, number: Number) -> None:
         b, o = self.b, self.operands
         i, j = unravel(number, self.strip)
-        small, large = self.first_small + i, self.first_large + j
+        small, large = self.first_small + i, self._in_large(j)
         is_there = compare("ult", small, self.small_extent)
         with b.where(is_there & compare("ult", large, self.large_extent)):
-            total = b.load(self.warp_sums, [0, i, j])
-            for warp in range(1, self.warps_along):
-                total = b.add(total, b.load(self.warp_sums, [warp, i, j]))
+            total = self._sum_of_warps(i, j)
             row, column = (large, small) if self.variant.is_right else (small, large)
             if self.workspace is None:
                 self._store_result((self.batch, row, column), total)
                 return
             matrix = self.batch * self.variant.split_k + self.split
             b.store(total, self.workspace, [(matrix * o.m + row) * o.n + column])
+
+    def _sum_of_warps(self, i: Number, j: Number) -> Value:
+        """The sum for row i of the block's small matrix and row or column j of its strip."""
+        b = self.b
+        sums = [b.load(self.warp_sums, [warp, i, j]) for warp in range(self.warps_along)]
+        return reduce(b.add, sums)
 
     def _store_result(self, at: Coordinate, total: Value) -> None:
         b, o = self.b, self.operands

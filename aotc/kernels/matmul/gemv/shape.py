@@ -24,7 +24,8 @@ class Variant(Struct, frozen=True):
     number of accesses that a thread starts before it uses the first. `split_k`: the number of
     blocks that share K. `is_right`: the small matrix is B. `uses_pdl`: programmatic dependent
     launch (from sm_90 on): the kernel may start while the previous one runs, and waits for its end
-    itself.
+    itself. `gates`: the number of gates that B's columns are, which a block has the same part of
+    each of; 1 if they are none.
     """
 
     small: int
@@ -37,6 +38,7 @@ class Variant(Struct, frozen=True):
     split_k: int = 1
     is_right: bool = False
     uses_pdl: bool = False
+    gates: int = 1
 
 
 class Operand(Struct, frozen=True):
