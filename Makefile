@@ -96,14 +96,14 @@ lint: $(INSTALLED)
 	$(VENV)/bin/lint-imports --no-logo --cache-dir build/import_linter
 	$(VENV)/bin/clang-format --dry-run -Werror $(C_FILES)
 
-# pytest runs last: its last line is the result. Tests start aotc as a process many times: without
+# LINTED=1: the linters have just run. pytest runs last: its last line is the result. Tests start aotc as a process many times: without
 # compiled modules each start takes a third longer.
 test: export PYTHONDONTWRITEBYTECODE =
 test: lint
 	$(RUN) -m pytest -m 'not exhaustive' -n $(JOBS) --dist worksteal
 
 test-all: export PYTHONDONTWRITEBYTECODE =
-test-all: lint
+test-all: $(if $(LINTED),,lint)
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal
 
 # Package indexes of machines without GPUs have the CPU build of this release of PyTorch.
