@@ -41,6 +41,9 @@ ELEMENTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1)
 ELEMENT_PARTS = msgspec.structs.replace(ELEMENTS, split_k=2)
 CHUNKS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, 16)
 CHUNK_PARTS = msgspec.structs.replace(CHUNKS, split_k=3)
+HALF_CHUNKS = msgspec.structs.replace(CHUNKS, copy_bytes=8)
+HALF_CHUNK_PARTS = msgspec.structs.replace(HALF_CHUNKS, split_k=2)
+NARROW = IMPLICIT_MMA_SYNC.variant_type(128, 32, 32, 4, 1, 3, 8)
 TF32 = msgspec.structs.replace(ELEMENTS, k=16)
 TF32_PARTS = msgspec.structs.replace(TF32, split_k=2)
 TF32_CHUNKS = msgspec.structs.replace(CHUNKS, k=16)
@@ -61,6 +64,9 @@ VARIANTS = (
     TF32_CHUNKS,
     SLICED,
     SLICED_PARTS,
+    HALF_CHUNKS,
+    HALF_CHUNK_PARTS,
+    NARROW,
 )
 
 PLAIN = convolution("plain", (2, 5, 6, 11), (35, 3, 3))
@@ -151,6 +157,12 @@ GROUPED = Contraction(
     *("grouped", {"n": 2, "g": 3, "f": 12, "h": 4, "w": 9, "c": 5, "p": 3, "q": 3}),
     *(("n", "g", "c", "h + p", "w + q"), ("g", "f", "c", "p", "q"), ("n", "g", "f", "h", "w")),
 )
+# Copies of 8 bytes: groups of 4 channels, and 12 channels.
+GROUPED_LAST = Contraction(
+    *("grouped_last", {"n": 2, "g": 3, "f": 4, "h": 5, "w": 9, "c": 4, "p": 3, "q": 3}),
+    *(("n", "h + p", "w + q", "g", "c"), ("g", "f", "p", "q", "c"), ("n", "h", "w", "g", "f")),
+)
+TWELVE = convolution("twelve", (2, 12, 5, 6), (40, 3, 3), strides=(2, 1), layout="nhwc")
 TURNED = Contraction(
     *("turned", {"i": 33, "j": 37, "k": 10}), ("k", "i"), ("j", "k"), ("j", "i"), reversed=True
 )
@@ -175,6 +187,9 @@ CASES: list[tuple[Contraction, Any]] = [
     *((replace(DEEP_LAST, name="half_last", **HALF), one) for one in (ELEMENTS, CHUNKS)),
     (replace(DEEP_LAST, name="half_adds", adds=True, **HALF), CHUNK_PARTS),
     (replace(HEADS, name="half_heads", **HALF), CHUNKS),
+    *((replace(GROUPED_LAST, **HALF), one) for one in (HALF_CHUNKS, HALF_CHUNK_PARTS, NARROW)),
+    *((replace(TWELVE, **HALF), one) for one in (HALF_CHUNKS, NARROW)),
+    (replace(DEEP_LAST, name="half_last", **HALF), HALF_CHUNKS),
     (replace(SPREAD, name="half_spread", **HALF), ELEMENTS),
     (replace(STRIDED, name="bf16", element="bf16", result="f32"), ELEMENTS),
     (replace(STRIDED, name="bytes", **BYTES), OF_BYTES),

@@ -30,8 +30,9 @@ from aotc.lower.layouts.permute import Dimensions
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
-# The number of 16-bit elements in a copy of 16 bytes.
-_COPY_ELEMENTS = 8
+# The number of 16-bit elements in a copy of 16 bytes, and in one of 8, which groups of few channels
+# have.
+_COPY_ELEMENTS, _LEAST_COPY_ELEMENTS = 8, 4
 _NONE: Dimensions = frozenset()
 
 
@@ -100,13 +101,13 @@ class _Convolution(Struct, frozen=True, eq=False):
 
     @property
     def has_small_groups(self) -> bool:
-        """Whether channels are reduced within groups that are no copies of 16 bytes."""
+        """Whether channels are reduced within groups that are no copies of 8 bytes."""
         is_grouped = bool(self.channels.intersection(self.image.loops, self.result.loops))
         if not self.reduced or not is_grouped:
             return False
         shape = ir.MemRefType(self.image.value.type).shape
         sizes = [shape[i] for i in self.image.along(self.reduced)]
-        return any(size < 0 for size in sizes) or math.prod(sizes) % _COPY_ELEMENTS != 0
+        return any(size < 0 for size in sizes) or math.prod(sizes) % _LEAST_COPY_ELEMENTS != 0
 
 
 class _Plan:

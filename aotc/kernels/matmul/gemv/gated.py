@@ -76,8 +76,10 @@ def _variant_over_columns(
 ) -> Variant | None:
     """For a B whose rows are contiguous along N: adjacent lanes have the columns of one gate."""
     m, k = sizes
-    while width > 1 and width * element > _LEAST_ACCESS and (
-        gates.columns % width or gates.columns // width < _LEAST_BLOCKS
+    while (
+        width > 1
+        and width * element > _LEAST_ACCESS
+        and (gates.columns % width or gates.columns // width < _LEAST_BLOCKS)
     ):
         width //= 2
     if gates.columns % width:

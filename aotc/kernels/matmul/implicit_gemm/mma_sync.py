@@ -1,7 +1,7 @@
 """Implicit GEMM on tensor cores: the kernel of `mma_sync`, with its own addresses.
 
-Contiguous elements of an operand's tile are copied in chunks of 16 bytes, by asynchronous copies if
-both operands allow them. Other elements are loaded one by one, while the previous tile is
+Contiguous elements of an operand's tile are copied in vectors of 16 or 8 bytes, by asynchronous
+copies if both operands allow them. Other elements are loaded one by one, while the previous tile is
 multiplied. The offset of each k is looked up in a table in shared memory.
 """
 
@@ -18,7 +18,7 @@ from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.implicit_gemm.split_k import clocks_of_parts, likely_tiles, table_length
 from aotc.kernels.matmul.mma_sync.copies import TileCopy
 from aotc.kernels.matmul.mma_sync.family import are_types_known, is_tile_whole
@@ -48,30 +48,41 @@ from aotc.kernels.matmul.problem import (
     Problem,
 )
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
-from aotc.kernels.tensor_core import copy_async
+from aotc.kernels.tensor_core import LEAST_ASYNC_BYTES, copy_async
 
 _MOST_SHARED_BYTES = 160 * KIB
 _ENTRY_BYTES = 4
 _FEW_STEPS = 1
 
 
-def _as_tiles(problem: ImplicitGemm) -> ImplicitGemm:
+def _as_tiles(problem: ImplicitGemm, variant: Variant) -> ImplicitGemm:
     """The problem with tiles as they are in shared memory. Operands that are copied element by
     element become K-major, for which `ldmatrix` is fast, and consecutive threads read adjacent
     elements."""
 
     def transposed_as(matrix: Matrix, transposed: bool) -> Matrix:
-        if matrix.alignment >= CHUNK_BYTES or matrix.transposed == transposed:
+        if _is_contiguous(matrix, variant) or matrix.transposed == transposed:
             return matrix
         return replace(matrix, transposed=transposed, sizes=matrix.sizes[::-1])
 
     return replace(problem, a=transposed_as(problem.a, False), b=transposed_as(problem.b, True))
 
 
-def _has_chunks(problem: ImplicitGemm) -> bool:
-    return all(matrix.alignment >= CHUNK_BYTES for matrix in (problem.a, problem.b))
+def _is_contiguous(matrix: Matrix, variant: Variant) -> bool:
+    """Whether vectors of the operand are copied, and not its elements. If the other operand's are
+    not, they are chunks."""
+    is_async = variant.copy_bytes >= LEAST_ASYNC_BYTES
+    return matrix.alignment >= (variant.copy_bytes if is_async else CHUNK_BYTES)
 
 
+def _copy_bytes(problem: ImplicitGemm) -> int:
+    """The bytes of asynchronous copies that both operands allow; 1 if they allow none."""
+    aligned = min(problem.a.alignment, problem.b.alignment)
+    return next((bytes_ for bytes_ in _COPIES if bytes_ <= aligned), 1)
+
+
+# The sizes of asynchronous copies.
+_COPIES = (CHUNK_BYTES, CHUNK_BYTES // 2)
 # An approximate cost model of a multiprocessor: 16-bit multiply-adds per clock, elements per clock
 # that are fetched one by one and in chunks, the clocks until the first tile has arrived, and the
 # latency of a step.
@@ -80,6 +91,11 @@ _ELEMENTS, _CHUNKED = 16, 64
 _START_CLOCKS = 3000
 _STEP_CLOCKS = 500
 _MOST_TOGETHER = 4
+# Narrow tiles copy more than they multiply. A tile of theirs takes this many clocks for each row,
+# and more for many rows, to find where its vectors are; and a step, to wait for all warps.
+_NARROW = 32
+_ROW_CLOCKS, _ROWS = 6, 64
+_NARROW_STEP_CLOCKS = 50
 
 
 def _first_table(problem: Problem, variant: Variant) -> int:
@@ -95,7 +111,7 @@ class _ContractionLaunch(TiledLaunch):
     def __init__(
         self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
     ) -> None:
-        problem = _as_tiles(problem)
+        problem = _as_tiles(problem, variant)
         self.operands = [Operand(b, problem, arguments, name) for name in "ab"]
         self.c = Operand(b, problem, arguments, "c")
         roles = problem.rows, problem.columns, problem.k_loops, problem.batch
@@ -109,7 +125,7 @@ class _ContractionLaunch(TiledLaunch):
         at, shape = kernel.coordinates, kernel.shape
         offsets = self._offsets_along_k(kernel)
         a, b = (
-            _Copy(self.b, tiles, ring, operand, along_k)
+            _Copy(self.b, tiles, ring, operand, along_k, self.variant)
             for tiles, ring, operand, along_k in zip(
                 kernel.tiles, kernel.rings, self.operands, offsets, strict=True
             )
@@ -233,11 +249,12 @@ class _Copy(TileCopy):
         ring: Buffer,
         operand: Operand,
         along_k: _OffsetsAlongK,
+        variant: Variant,
     ) -> None:
         super().__init__(b, tiles, ring)
         self.operand, self.source, self.along_k = operand, operand.buffer, along_k
         # Adjacent elements of a tile's row are adjacent in memory.
-        self.is_contiguous = tiles.matrix.alignment >= CHUNK_BYTES
+        self.is_contiguous = _is_contiguous(tiles.matrix, variant)
 
     def partition(
         self,
@@ -347,11 +364,11 @@ class ImplicitMmaSync(ImplicitGemmFamily):
     def can_implement(self, problem: ImplicitGemm, variant: Variant) -> bool:
         if problem.k is None:
             return False
-        problem = _as_tiles(problem)
+        problem = _as_tiles(problem, variant)
         assert problem.k is not None
         if not are_types_known(problem) or ELEMENT_BYTES[problem.a.element] == 8:
             return False
-        if variant.copy_bytes >= CHUNK_BYTES and not _has_chunks(problem):
+        if variant.copy_bytes > _copy_bytes(problem):
             return False
         steps = -(-problem.k // variant.k)
         return (
@@ -363,35 +380,46 @@ class ImplicitMmaSync(ImplicitGemmFamily):
     def variants(self, problem: ImplicitGemm) -> tuple[Variant, ...]:
         size = ELEMENT_BYTES[problem.a.element]
         k, deep = 64 // size, 128 // size
-        stages, copy_bytes = (4, CHUNK_BYTES) if _has_chunks(problem) else (2, 1)
+        copy_bytes = _copy_bytes(problem)
+        stages = 2 if copy_bytes == 1 else 4
         tiles = (
             *((128, 128, k, 2, 4), (128, 64, k, 2, 2), (64, 128, k, 2, 2)),
             *((128, 64, deep, 2, 2), (64, 128, deep, 2, 4)),
             *((64, 64, deep, 2, 2), (64, 64, k, 2, 2), (64, 32, deep, 2, 2)),
             *((32, 64, deep, 1, 4), (32, 32, deep, 2, 2)),
         )
-        found = (
+        found = [
             Variant(*tile, stages, copy_bytes, split_k=split_k)
             for tile in tiles
             for split_k in (1, 2, 3, 4, 6, 8, 12, 16)
-        )
+        ]
+        if copy_bytes > 1 and likely_count(problem.columns) <= _NARROW:
+            # Few stages leave room for more blocks, which wait for different copies.
+            found += [
+                Variant(*tile, copy_bytes=copy_bytes)
+                for tile in ((128, 32, k, 4, 1, 3), (128, 32, deep, 4, 1, 2), (64, 32, k, 2, 2, 3))
+            ]
         return tuple(variant for variant in found if self.can_implement(problem, variant))
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
         tiles, k_extent = likely_tiles(problem, variant)
         scale = ELEMENT_BYTES[problem.a.element] / 2
         fetched = sum(
-            tile / (_CHUNKED if matrix.alignment >= CHUNK_BYTES else _ELEMENTS)
+            tile / (_CHUNKED if _is_contiguous(matrix, variant) else _ELEMENTS)
             for tile, matrix in ((variant.m, problem.a), (variant.n, problem.b))
         )
         busy = k_extent * scale * max(variant.m * variant.n / _MULTIPLY_ADDS, fetched)
-        alone = -(-k_extent // variant.k) * _STEP_CLOCKS
+        steps = -(-k_extent // variant.k)
+        if likely_count(problem.columns) <= _NARROW and variant.copy_bytes > 1:
+            busy = busy / k_extent * steps * variant.k
+            busy += variant.m * (_ROW_CLOCKS + variant.m / _ROWS) + steps * _NARROW_STEP_CLOCKS
+        alone = steps * _STEP_CLOCKS
         each = -(-tiles // H100.multiprocessors)
         total = max(busy * each, alone * -(-each // _MOST_TOGETHER)) + _START_CLOCKS
         return total + clocks_of_parts(problem, variant.split_k)
 
     def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
-        problem = _as_tiles(problem)
+        problem = _as_tiles(problem, variant)
         tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
         return _first_table(problem, variant) + tables
 
