@@ -25,6 +25,7 @@ from aotc.kernels.matmul.implicit_gemm.cpu.copied import copy_of
 from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.cpu.image import image_of
 from aotc.kernels.matmul.implicit_gemm.cpu.lines import lines_of
+from aotc.kernels.matmul.implicit_gemm.direct import IMPLICIT_DIRECT
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.request import Chip
@@ -44,6 +45,7 @@ CHUNK_PARTS = msgspec.structs.replace(CHUNKS, split_k=3)
 HALF_CHUNKS = msgspec.structs.replace(CHUNKS, copy_bytes=8)
 HALF_CHUNK_PARTS = msgspec.structs.replace(HALF_CHUNKS, split_k=2)
 NARROW = IMPLICIT_MMA_SYNC.variant_type(128, 32, 32, 4, 1, 3, 8)
+DIRECT = IMPLICIT_DIRECT.variant_type(7, 4, 4)
 TF32 = msgspec.structs.replace(ELEMENTS, k=16)
 TF32_PARTS = msgspec.structs.replace(TF32, split_k=2)
 TF32_CHUNKS = msgspec.structs.replace(CHUNKS, k=16)
@@ -67,6 +69,7 @@ VARIANTS = (
     HALF_CHUNKS,
     HALF_CHUNK_PARTS,
     NARROW,
+    DIRECT,
 )
 
 PLAIN = convolution("plain", (2, 5, 6, 11), (35, 3, 3))
@@ -187,7 +190,11 @@ CASES: list[tuple[Contraction, Any]] = [
     *((replace(DEEP_LAST, name="half_last", **HALF), one) for one in (ELEMENTS, CHUNKS)),
     (replace(DEEP_LAST, name="half_adds", adds=True, **HALF), CHUNK_PARTS),
     (replace(HEADS, name="half_heads", **HALF), CHUNKS),
-    *((replace(GROUPED_LAST, **HALF), one) for one in (HALF_CHUNKS, HALF_CHUNK_PARTS, NARROW)),
+    *(
+        (replace(GROUPED_LAST, **HALF), one)
+        for one in (HALF_CHUNKS, HALF_CHUNK_PARTS, NARROW, DIRECT)
+    ),
+    (replace(GROUPED_LAST, name="grouped_adds", adds=True, **HALF), DIRECT),
     *((replace(TWELVE, **HALF), one) for one in (HALF_CHUNKS, NARROW)),
     (replace(DEEP_LAST, name="half_last", **HALF), HALF_CHUNKS),
     (replace(SPREAD, name="half_spread", **HALF), ELEMENTS),
@@ -207,7 +214,8 @@ CASES += [(case, BLOCKS) for case in (*IN_PLACE, *GATHERED, *SHORT, *LINES[1:], 
 def family_of(variant: Any) -> Any:
     if isinstance(variant, CPU_BLOCKED.variant_type):
         return IMPLICIT_CPU
-    return IMPLICIT_SIMT if isinstance(variant, IMPLICIT_SIMT.variant_type) else IMPLICIT_MMA_SYNC
+    families = (IMPLICIT_SIMT, IMPLICIT_DIRECT, IMPLICIT_MMA_SYNC)
+    return next(family for family in families if isinstance(variant, family.variant_type))
 
 
 def name_of(case: Contraction, variant: Any) -> str:

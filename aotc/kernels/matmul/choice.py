@@ -24,6 +24,7 @@ from aotc.kernels.matmul.gates import Gates
 from aotc.kernels.matmul.gemv.family import GEMV
 from aotc.kernels.matmul.gemv.gated import GATED_GEMV, gated_variants
 from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
+from aotc.kernels.matmul.implicit_gemm.direct import IMPLICIT_DIRECT
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
@@ -56,7 +57,7 @@ from aotc.request import Chip, unique
 _OF_HOPPER: tuple[MatmulFamily[Any], ...] = (WGMMA, MMA_SYNC_F64, PACK_K_MAJOR, PACK_3XTF32_WGMMA)
 _OF_ANY_GPU: tuple[MatmulFamily[Any], ...] = (
     *(PACK_3XTF32, MMA_SYNC, PACK_F8_AS_F16, SIMT),
-    *(IMPLICIT_MMA_SYNC, IMPLICIT_SIMT),
+    *(IMPLICIT_DIRECT, IMPLICIT_MMA_SYNC, IMPLICIT_SIMT),
 )
 _IMPLICIT_OF_HOPPER: tuple[MatmulFamily[Any], ...] = (IMPLICIT_WGMMA_TABLE, IMPLICIT_WGMMA)
 _OF_CPU: tuple[MatmulFamily[Any], ...] = (

@@ -153,16 +153,18 @@ class _ContractionLaunch(TiledLaunch):
         return made
 
     def output(self, coordinates: Coordinates) -> Output:
-        return _Output(self.b, self.problem, self.c, coordinates.batch, self.epilogue)
+        return OutputOfLoops(self.b, self.problem, self.c, coordinates.batch, self.epilogue)
 
     def reduce(self, reduction: SplitKReduction) -> None:
         def store(batch: Number, row: Number, column: Number, total: Value) -> None:
-            _Output(self.b, self.problem, self.c, batch, self.epilogue).store([total], row, column)
+            OutputOfLoops(self.b, self.problem, self.c, batch, self.epilogue).store(
+                [total], row, column
+            )
 
         reduction.reduce(store)
 
 
-class _Output:
+class OutputOfLoops:
     """Stores to a C of any rank, by the layouts of its loops."""
 
     has_padded_rows = False
