@@ -23,11 +23,14 @@ from aotc.kernels.matmul.scalar import accumulator_type_of, has_known_types, lau
 
 _THREADS = 128
 _MOST_COLUMNS = 8
-_MOST_ACCUMULATORS = 64
+# Rows of a thread.
+_ROWS = 16
 # A warp has this number of neighbouring groups, at least.
 _LEAST_BATCHES = 8
 _LEAST_COPY_BYTES = 8
-# Threads have fewer rows if there were fewer of them than this, two warps of a scheduler.
+# If there were fewer threads than this, two warps of a scheduler, those of few columns have
+# fewer rows. With more columns, tensor cores are faster then.
+_FEW_COLUMNS = 4
 _ENOUGH_THREADS = 1 << 15
 # Multiply-adds of f32 in a clock of a multiprocessor.
 _MULTIPLY_ADDS = 128
@@ -132,10 +135,11 @@ class ImplicitDirect(ImplicitGemmFamily):
         width = self._together(problem)
         if width * ELEMENT_BYTES[problem.a.element] < _LEAST_COPY_BYTES:
             return ()
-        rows = _MOST_ACCUMULATORS // columns
-        count = likely_count(problem.rows) * likely_count(problem.batch)
+        rows, count = _ROWS, likely_count(problem.rows) * likely_count(problem.batch)
         while rows > 1 and count < rows * _ENOUGH_THREADS:
             rows //= 2
+        if rows < _ROWS and columns > _FEW_COLUMNS:
+            return ()
         variant = Variant(rows, columns, width)
         return (variant,) if self.can_implement(problem, variant) else ()
 
