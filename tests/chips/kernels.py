@@ -18,6 +18,7 @@ from aotc.kernels.attention.choice import FAMILIES as ATTENTION
 from aotc.kernels.attention.problem import Attention, Mask
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.choice import FAMILIES
+from aotc.kernels.matmul.implicit_gemm.direct import IMPLICIT_DIRECT
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
@@ -133,7 +134,19 @@ CONVOLUTIONS: tuple[Contraction, ...] = tuple(
         ((64, 1536, 16, 16), (256, 3, 3)),
         ((1, 3, 112, 112), (64, 7, 7)),
         ((1, 8192, 4, 4), (512, 3, 3)),
+        ((8, 24, 112, 112), (24, 3, 3)),
     )
+)
+# Groups of few channels, which are last.
+_GROUPED = tuple(
+    Contraction(
+        f"groups_of_{few}",
+        {"n": 64, "g": 32, "f": few, "h": 28, "w": 28, "c": few, "p": 3, "q": 3},
+        *(("n", "h + p", "w + q", "g", "c"), ("g", "f", "p", "q", "c"), ("n", "h", "w", "g", "f")),
+        element="f16",
+        result="f32",
+    )
+    for few in (4, 8)
 )
 
 
@@ -148,7 +161,7 @@ _ANY_BATCH = convolution(
 
 
 def implicit_gemms() -> Iterator[ImplicitGemm]:
-    for one in (*CONVOLUTIONS, _ANY_BATCH):
+    for one in (*CONVOLUTIONS, *_GROUPED, _ANY_BATCH):
         problem = one.problem
         if problem is not None:
             yield problem
@@ -174,7 +187,7 @@ def kernels() -> Iterator[Kernel]:
     """Each of them for every problem that it takes."""
     yield from product_kernels()
     for one in implicit_gemms():
-        for family in (IMPLICIT_WGMMA, IMPLICIT_MMA_SYNC, IMPLICIT_SIMT):
+        for family in (IMPLICIT_WGMMA, IMPLICIT_DIRECT, IMPLICIT_MMA_SYNC, IMPLICIT_SIMT):
             for variant in family.legal_variants(one):
                 yield Kernel(family, one, variant, family.target)
     yield from attention_kernels()
