@@ -51,7 +51,7 @@ OWNED = "aotc.owned"
 FUSION_BARRIER = "aotc.fusion_barrier"
 # String on an arith.select: the message of the check that its condition holds.
 # rewrites.checks.create_check → rewrites.checks.expand_checks, lower.tensors.constants,
-# lower.tensors.known_tensors, lower.passes.slice_elementwise.
+# lower.tensors.known_tensors, lower.passes.slice_elementwise, kernels.matmul.fusion.selection.
 CHECK_ATTRIBUTE = "aotc.check"
 # cf.assert whose condition compares two sizes of a linalg operation that must be equal.
 # lower.passes.assert_sizes → lower.passes.unify_sizes.
@@ -105,8 +105,8 @@ CAPABILITIES = "aotc.capabilities"
 # Function whose calls are replaced by its body after its kernels are outlined. Internal to
 # kernels.launch_functions.
 LAUNCH_FUNCTION = "aotc.launch_function"
-# Integers on such a function: the numbers of its arguments that are constants of the module in every
-# call. kernels.launch_functions → analysis.constants.
+# Integers on such a function: the numbers of its arguments that are constants of the module in
+# every call. kernels.launch_functions → analysis.constants.
 CONSTANT_ARGUMENTS = "aotc.constant_arguments"
 # String on a gpu.module that aotc wrote, or on a function: the target that its kernels are launched
 # on (a chip, any GPU, or the CPU device). What is launched on every target has none.

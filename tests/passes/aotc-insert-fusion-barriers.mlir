@@ -148,3 +148,38 @@ func.func @walked(%roots: tensor<8xindex>, %next: tensor<64xindex>, %table: tens
 // CHECK:      %[[DEEPER:.*]] = linalg.generic
 // CHECK:      bufferization.dealloc_tensor %[[DEEPER]] {aotc.fusion_barrier}
 // CHECK-NOT:  bufferization.dealloc_tensor
+
+
+// All experts multiply the same activations, whose broadcast a kernel of batches reads in place.
+func.func @experts(%x: tensor<128x64xf32>, %w: tensor<4x64x96xf32>, %zeros: tensor<4x128x96xf32>) -> tensor<4x128x96xf32> {
+  %empty = tensor.empty() : tensor<128x64xf32>
+  %act = linalg.generic {
+      indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (m, k)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<128x64xf32>) outs(%empty : tensor<128x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %e = math.exp %in : f32
+    linalg.yield %e : f32
+  } -> tensor<128x64xf32>
+  %many = tensor.empty() : tensor<4x128x64xf32>
+  %same = linalg.generic {
+      indexing_maps = [affine_map<(e, m, k) -> (m, k)>, affine_map<(e, m, k) -> (e, m, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%act : tensor<128x64xf32>) outs(%many : tensor<4x128x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<4x128x64xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(e, m, n, k) -> (e, m, k)>, affine_map<(e, m, n, k) -> (e, k, n)>, affine_map<(e, m, n, k) -> (e, m, n)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%same, %w : tensor<4x128x64xf32>, tensor<4x64x96xf32>) outs(%zeros : tensor<4x128x96xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %product = arith.mulf %a, %b : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  } -> tensor<4x128x96xf32>
+  return %y : tensor<4x128x96xf32>
+}
+
+// CHECK-LABEL: func.func @experts
+// CHECK:      %[[ACT:.*]] = linalg.generic {{.*}} ins(%arg0 :
+// CHECK:      bufferization.dealloc_tensor %[[ACT]] {aotc.fusion_barrier}
+// CHECK-NEXT: tensor.empty

@@ -223,8 +223,9 @@ def _rows_by_groups(x: Tensor, weights: Tensor, offs: Tensor) -> Tensor:
 
     groups, rows = weights.shape[0], torch.arange(x.shape[0])
     group = (offs.unsqueeze(0) <= rows.unsqueeze(1)).sum(1)
-    products = torch.bmm(x.unsqueeze(0).expand(groups, -1, -1), weights)
+    # The index is computed first: a kernel then computes only the rows that are selected.
     index = group.clamp(max=groups - 1).reshape(1, -1, 1).expand(1, -1, weights.shape[2])
+    products = torch.bmm(x.unsqueeze(0).expand(groups, -1, -1), weights)
     chosen = products.gather(0, index).squeeze(0)
     return torch.where((group < groups).unsqueeze(1), chosen, 0)
 

@@ -34,14 +34,16 @@ from aotc.kernels.matmul.choice import (
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.gated import insert_gated
 from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
+from aotc.kernels.matmul.cpu.selected import insert_selected
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 from aotc.kernels.matmul.cpu.streamed_packed import CPU_STREAMED_PACKED, packed_row_problem
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.fusion.fuse import Fused, remove_temporary
 from aotc.kernels.matmul.fusion.narrow import narrow_results
+from aotc.kernels.matmul.fusion.selection import RowSelection
 from aotc.kernels.matmul.gates import Gates
+from aotc.kernels.matmul.kernel_selection import KernelSelection, matmuls_of, select_kernels
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperand, Matrix, Problem
-from aotc.kernels.matmul.selection import Selection, matmuls_of, select_kernels
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PACKED_COPY
 from aotc.remarks import Remarks
@@ -71,7 +73,7 @@ def choose_matmul_kernels(module: Any, request: BuildRequest, remarks: Remarks) 
         ]
         matmuls = matmuls_of(generics, roots, request)
         narrow_results([one for one in matmuls if one.problem.has_matrices and not one.has_rows])
-        selections: list[Selection] = []
+        selections: list[KernelSelection] = []
         done, order = set[Any](), BlockOrder()
         for number, matmul in enumerate(matmuls):
             later = [other.c for other in matmuls[number + 1 :]]
@@ -93,7 +95,7 @@ def _is_empty(generic: Any) -> bool:
     return any(0 in list(type_.shape) for type_ in types)
 
 
-def _replace(selection: Selection, functions: LaunchFunctions, number: int) -> None:
+def _replace(selection: KernelSelection, functions: LaunchFunctions, number: int) -> None:
     """Inserts the dispatch at the last of the operations, and erases those that it replaces.
     `number` identifies the matmul in the module."""
     fused, last = selection.fused, selection.operations[-1]
@@ -139,7 +141,7 @@ class _Dispatch:
         self._problem, self._epilogue = fused.problem, fused.epilogue
         self._pad, self._source = fused.pad, fused.source
         self._arguments = Arguments(a, b, c, tuple(epilogue_operands))
-        self._gates = fused.gates
+        self._gates, self._rows = fused.gates, fused.selection
         self._gate_arguments = fused.gates.make_arguments() if fused.gates else None
         self._is_aligned = [
             (owner := ops.defining(root_of(operand.value, _SAME_POINTER))) is not None
@@ -147,7 +149,7 @@ class _Dispatch:
             for operand in fused.operands
         ]
 
-    def build(self, selection: Selection) -> Any:
+    def build(self, selection: KernelSelection) -> Any:
         """Inserts and returns one operation that launches the kernels. If the CPU or GPUs run the
         original loops, it is an `scf.if`, and the replaced operations move to one of its
         regions."""
@@ -155,7 +157,7 @@ class _Dispatch:
         name_modules(made, selection.capabilities, self._name)
         return made
 
-    def _insert(self, selection: Selection) -> Any:
+    def _insert(self, selection: KernelSelection) -> Any:
         b = self._b
         if selection.loops_on == ANY_GPU:
             assert selection.cpu is not None
@@ -185,7 +187,7 @@ class _Dispatch:
                 move_here(selection.fused.replaced)
         return branch.operation
 
-    def _gpu_kernels(self, capability: Scalar, selection: Selection) -> None:
+    def _gpu_kernels(self, capability: Scalar, selection: KernelSelection) -> None:
         """Launches the kernels for GPUs: those that combine gates, if their conditions hold."""
 
         def rest() -> None:
@@ -205,7 +207,7 @@ class _Dispatch:
         for operation in self._gates.operations if self._gates is not None else []:
             operation.clone()
 
-    def _choose_for_less(self, capability: Scalar, selection: Selection, less: Fused) -> None:
+    def _choose_for_less(self, capability: Scalar, selection: KernelSelection, less: Fused) -> None:
         """Launches the kernels for `less`, which is a part of the operations of the CPU's kernel.
         The other operations are moved in front of them and behind them."""
         every = selection.fused.replaced
@@ -285,17 +287,24 @@ class _Dispatch:
         if choice.reads_without_padding:
             arguments = replace(arguments, a=self._source)
         launch, values, gates = partial(self._launch, choice), arguments.values, None
+        rows = self._rows if choice.target == CPU else None
         if has_gates and self._gates is not None and self._gate_arguments is not None:
             gates = self._gates.gates
             launch = partial(launch, gates=gates)
             values = *values, *self._gate_arguments.values
-        if choice.family.depends_on_host_code:
-            launch(values)
+        if rows is not None or choice.family.depends_on_host_code:
+            launch(values, rows=rows)
             return
         keys = self._problem, (choice, self._epilogue, gates)
         self._functions.launch(keys, values, self._name, launch)
 
-    def _launch(self, choice: Choice, values: Sequence[Value], gates: Gates | None = None) -> None:
+    def _launch(
+        self,
+        choice: Choice,
+        values: Sequence[Value],
+        gates: Gates | None = None,
+        rows: RowSelection | None = None,
+    ) -> None:
         """Inserts the launch with the values of `Arguments`, and those of `GateArguments`."""
         a, b, c, *others = values
         own = len(self._arguments.epilogue_operands)
@@ -306,12 +315,16 @@ class _Dispatch:
         if gates is not None:
             arguments = replace(arguments, gates=(gates, gates.arguments_of(others[own:])))
         with self._b.execute_region() as region:
-            if gates is None or choice.target != CPU:
+            kernel = choice.family.kernel_name(choice.problem, choice.variant)
+            chosen = choice.problem, choice.variant
+            if rows is not None:
+                with self._b.kernel_name(f"{kernel}_selected"):
+                    insert_selected(self._b, chosen, arguments, rows)
+            elif gates is None or choice.target != CPU:
                 choice.build(self._b, arguments)
             else:
-                kernel = choice.family.kernel_name(choice.problem, choice.variant)
                 with self._b.kernel_name(f"{kernel}_gates"):
-                    insert_gated(self._b, (choice.problem, choice.variant), arguments)
+                    insert_gated(self._b, chosen, arguments)
         region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(choice.target)
         if choice.capabilities:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)

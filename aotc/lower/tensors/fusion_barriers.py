@@ -55,7 +55,12 @@ def insert_fusion_barriers(module: Any) -> None:
                 for value in _repeated_operands(generic)
                 if _computes(value) or (has_kernels and _operations(value))
             ]
-            kept_apart += [value for value in _broadcast_operands(generic) if _gathers(value)]
+            is_for_kernel = _is_broadcast_for_kernel(generic)
+            kept_apart += [
+                value
+                for value in _broadcast_operands(generic)
+                if _gathers(value) or (is_for_kernel and _computes(value))
+            ]
             windows = _window_operands(generic)
             kept_apart += [value for value in windows if _is_epilogue(value)]
             # A convolution reads an image by computed indices once its padding is fused. A reshape
@@ -102,6 +107,15 @@ def _repeated_operands(generic: Any) -> list[Any]:
 def _broadcast_operands(generic: Any) -> list[Any]:
     """As `_repeated_operands`, of elementwise operations."""
     return [] if has_reduction(generic) else list(map(origin, _read_again(generic)))
+
+
+def _is_broadcast_for_kernel(generic: Any) -> bool:
+    """Whether it only broadcasts a tensor, which kernels of matmuls read without the copy."""
+    readers = [use.owner.operation for result in generic.results for use in result.uses]
+    return len(ops.content(generic)) == 1 and any(
+        reader.name == "linalg.generic" and has_reduction(reader) and _has_kernels(reader)
+        for reader in readers
+    )
 
 
 def _read_again(generic: Any) -> list[Any]:

@@ -361,11 +361,12 @@ class Kernel(CpuKernel):
     def pack_a(self, tile: Tile, step: Step) -> None:
         """Packs A's part, in the layout of A."""
         count, other = tile.rows, step.count
-        first = [tile.row, step.start]
         if self.problem.a.transposed:
-            count, other, first = other, count, first[::-1]
+            count, other = other, count
         with self.b.loop(0, count) as loop:
-            source = [first[0] + loop.index, first[1]]
+            source = [self.row_of(tile, loop.index), step.start]
+            if self.problem.a.transposed:
+                source = [step.start + loop.index, tile.row]
             self.copy_row(other, self.source_a, source, self.packed_a, loop.index)
 
     def copy_row(
@@ -407,14 +408,19 @@ class Kernel(CpuKernel):
 
     def row_of_a(self, tile: Tile, step: Step, row: Number) -> Row:
         """Access to a row of A of the tile."""
+        source = self.row_of(tile, row) if self.reads_a else row
 
         def load(k: Number, width: int = 1) -> Value:
             if self.reads_a:
-                return self.load(self.source_a, [tile.row + row, step.start + k], width)
+                return self.load(self.source_a, [source, step.start + k], width)
             at = [k, row] if self.problem.a.transposed else [row, k]
             return self.load(self.packed_a, at, width)
 
         return load
+
+    def row_of(self, tile: Tile, row: Number) -> Number:
+        """The row of A and C for a row of the tile. A transposed A has only consecutive rows."""
+        return tile.row + row
 
     def column_of(self, tile: Tile, column: Number) -> Number:
         """The column of B for a column of the tile."""
@@ -442,7 +448,7 @@ class Kernel(CpuKernel):
             return
         stored = self.whole(tile.columns, self.width)
         with b.loop(0, tile.rows) as i:
-            row = tile.row + i.index
+            row = self.row_of(tile, i.index)
             each = self.vectorized(tile.columns) if self.stores_vectors else [(0, tile.columns, 1)]
             if self.stores_early:
                 each = [(stored, tile.columns, 1)]

@@ -26,7 +26,7 @@ from aotc.kernels.matmul.dequantized.operands import Result, are_of_rows
 from aotc.kernels.matmul.dequantized.recognition import Product, matmul_of, recognise_product
 from aotc.kernels.matmul.dispatch import move_here
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, remove_temporary
-from aotc.kernels.matmul.selection import STEP
+from aotc.kernels.matmul.kernel_selection import STEP
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY
 from aotc.remarks import Remarks

@@ -34,6 +34,7 @@ from aotc.kernels.matmul.fusion.elementwise import (
     place_operand,
 )
 from aotc.kernels.matmul.fusion.gates import FusedGates, Product, find_gates
+from aotc.kernels.matmul.fusion.selection import RowSelection, find_selection
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Axis, Problem
 from aotc.kernels.matmul.recognition import Matmul, matrix_of_type
@@ -52,6 +53,7 @@ class Fused(Struct):
     kernel replaces, in order; the kernel is inserted at the last one. `temporaries`: the buffers
     that are unused afterwards. `pad` and `source`: see `Matmul`. `gates`: a combination of gates
     that the kernel may compute as well; it is then inserted at the last of their operations.
+    `selection`: the rows of C that are read, if the kernel need not compute all of them.
     """
 
     problem: Problem
@@ -62,6 +64,7 @@ class Fused(Struct):
     pad: Any | None = None
     source: Any | None = None
     gates: FusedGates | None = None
+    selection: RowSelection | None = None
 
 
 def unfused(matmul: Matmul) -> Fused:
@@ -97,7 +100,7 @@ def fuse(
     while fusion.fuse_consumer():
         pass
     fused = fusion.result()
-    fused.gates = fusion.find_gates()
+    fused.gates, fused.selection = fusion.find_gates(), fusion.find_selection()
     return fused
 
 
@@ -195,12 +198,22 @@ class _Fusion:
 
     def find_gates(self) -> FusedGates | None:
         """The operations that combine parts of the columns of the current C, if there are any."""
+        product = self._product()
+        if product is None:
+            return None
+        return find_gates(product, self._roots, self._order, self._leaves)
+
+    def find_selection(self) -> RowSelection | None:
+        """The rows of the current C that are read, if not all are."""
+        product = self._product()
+        return None if product is None else find_selection(product, self._order, self._leaves)
+
+    def _product(self) -> Product | None:
         problem = self._fused.problem
         if self._matmul.has_rows or not problem.has_matrices:
             return None
         replaced, reads = self._fused.replaced, self._reads
-        product = Product(problem, replaced, self._c, reads, self._done, self._later)
-        return find_gates(product, self._roots, self._order, self._leaves)
+        return Product(problem, replaced, self._c, reads, self._done, self._later)
 
     # --- The producer --------------------------------------------------------------------------
 

@@ -25,10 +25,12 @@ from aotc.kernels.matmul.choice import (
 )
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.gated import can_implement as can_implement_gates
+from aotc.kernels.matmul.cpu.selected import can_implement as can_select_rows
 from aotc.kernels.matmul.depthwise.recognition import recognise_depthwise
 from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.fusion.fuse import Fused, fuse, unfused
 from aotc.kernels.matmul.fusion.reduction_dimensions import collapse_reduction_dimensions
+from aotc.kernels.matmul.fusion.selection import gather_of
 from aotc.kernels.matmul.implicit_gemm.broadcast import broadcast_shared_matrix
 from aotc.kernels.matmul.implicit_gemm.flattened import flattened
 from aotc.kernels.matmul.implicit_gemm.padding import with_padding
@@ -42,7 +44,7 @@ from aotc.request import BuildRequest
 STEP = "aotc-choose-matmul-kernels"
 
 
-class Selection(Struct):
+class KernelSelection(Struct):
     """A matmul and its kernels.
 
     `fused`: the matmul with its fused operations. `choices`: the kernels for GPUs. `cpu`: the
@@ -75,6 +77,8 @@ class Selection(Struct):
             where = "" if self.gated else " on the CPU," if self.cpu_has_gates else ""
             where = "" if self.gated and self.cpu_has_gates else where or " on GPUs,"
             steps += f" and{where and ',' + where} {self.fused.gates.gates.count} gates"
+        if self.fused.selection is not None:
+            steps += " of the rows that are read, on the CPU"
         return f"{self.fused.problem.name}{steps}: {'; '.join(kernels)}"
 
     @property
@@ -126,7 +130,7 @@ def select_kernels(
     others: tuple[Collection[Any], Sequence[Any], BlockOrder],
     request: BuildRequest,
     remarks: Remarks,
-) -> Selection:
+) -> KernelSelection:
     """Chooses the kernels of a matmul, and reports the choice. Operations are fused to the matmul
     if it can have the same kernels then. `others`: further arguments of `fuse`."""
     location = matmul.operation.location
@@ -141,6 +145,8 @@ def select_kernels(
     if not any(choice.reads_without_padding for choice in kept.choices):
         kept.fused.pad = None
     _choose_gated_kernels(kept, request)
+    if not _has_selected_kernel(kept):
+        kept.fused.selection = None
     if matmul.problem.has_matrices:  # those are not timed
         remarks.matmuls.append(replace(kept.of_gpus.problem, epilogue_operands=()))
     remarks.add(STEP, location, str(kept))
@@ -157,7 +163,7 @@ def select_kernels(
     return kept
 
 
-def _is_for_cpu_alone(alone: Selection, more: Selection) -> bool:
+def _is_for_cpu_alone(alone: KernelSelection, more: KernelSelection) -> bool:
     """Whether only the CPU's kernel has the fused operations, because the kernels for GPUs would
     change with them. A separate pass that scales accumulators of integers would take the CPU as
     long as the matmul itself."""
@@ -165,7 +171,7 @@ def _is_for_cpu_alone(alone: Selection, more: Selection) -> bool:
     return has_all and alone.fused.problem.accumulator == "i32" and more.fused.epilogue is not None
 
 
-def _choose_gated_kernels(selection: Selection, request: BuildRequest) -> None:
+def _choose_gated_kernels(selection: KernelSelection, request: BuildRequest) -> None:
     """Chooses the kernels that combine the gates. If there are none, the gates are not fused."""
     fused, cpu = selection.fused, selection.cpu
     if fused.gates is None:
@@ -182,7 +188,13 @@ def _choose_gated_kernels(selection: Selection, request: BuildRequest) -> None:
         fused.gates = None
 
 
-def _families(selection: Selection) -> list[Any]:
+def _has_selected_kernel(selection: KernelSelection) -> bool:
+    """Whether the CPU's kernel can compute the rows that are read alone."""
+    cpu = selection.cpu
+    return cpu is not None and cpu.family is CPU_BLOCKED and can_select_rows(cpu.problem)
+
+
+def _families(selection: KernelSelection) -> list[Any]:
     """The families of the choices, and whether the CPU has none. A choice for only some GPUs is
     left out, as the choice after it, for the other GPUs, represents both. A choice of an implicit
     GEMM for one chip is left out, as fusion saves more than that kernel gains. Consecutive choices
@@ -208,7 +220,7 @@ def _choose(
     )
 
 
-def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> Selection:
+def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> KernelSelection:
     last = fused.replaced[-1]
     choices = []
     if not is_for_cpu(last):
@@ -220,7 +232,7 @@ def _with_kernels(fused: Fused, request: BuildRequest, remarks: Remarks) -> Sele
         loops_on = CPU
     elif cpu is not None and not choices and not is_for_cpu(last):
         loops_on = ANY_GPU
-    return Selection(fused, choices, cpu, loops_on, request.capabilities)
+    return KernelSelection(fused, choices, cpu, loops_on, request.capabilities)
 
 
 def _measured(
@@ -251,6 +263,9 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
         allow_3xtf32=request.allow_3xtf32,
     )
     matmul = recognise(generic, roots)
+    if matmul is None and multiplies(generic) and gather_of(generic.operands[2]) is not None:
+        # Kernels of batches leave out rows that are not gathered.
+        matmul = recognise(generic, roots) if broadcast_shared_matrix(generic) else None
     if matmul is None:
         matmul = recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32)
         matmul = matmul and (flattened(matmul) or with_padding(matmul, roots))
