@@ -8,9 +8,13 @@ separate kernels.
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc import ops
 from aotc.analysis.constants import is_constant
@@ -20,6 +24,8 @@ from aotc.kernels.launches import name_modules
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import BuildRequest
+
+_OFFSET = re.compile(r", offset: \d+")
 
 
 class LaunchFunctions:
@@ -35,7 +41,14 @@ class LaunchFunctions:
         self.request, self._module, self._prefix = request, module, prefix
         # The lines of a kernel are those of its operation.
         counts = Counter(() if request.debug else problems)
-        self._repeated = {problem for problem, count in counts.items() if count > 1}
+        forms = Counter(map(_without_offsets, counts))
+        # Problems that only differ in the offsets of their operands have one function.
+        self._differ = {form for form, count in forms.items() if count > 1}
+        self._repeated = {
+            problem
+            for problem, count in counts.items()
+            if count > 1 or _without_offsets(problem) in self._differ
+        }
         self._names: dict[Hashable, str] = {}
         self._taken = {
             ir.StringAttr(one.attributes["sym_name"]).value
@@ -56,6 +69,9 @@ class LaunchFunctions:
         if problem not in self._repeated:
             build(values)
             return
+        if (form := _without_offsets(problem)) in self._differ:
+            problem, kernel = form, _without_offsets(kernel)
+            values = [_with_any_offset(value) for value in values]
         constants = [_constant(value) for value in values]
         operands = [value for value, one in zip(values, constants, strict=True) if one is None]
         described = tuple(
@@ -104,6 +120,30 @@ class LaunchFunctions:
             )
             ops.create("func.return")
         name_modules(function, self.request.capabilities, dispatch)
+
+
+def _without_offsets(key: Any) -> Any:
+    """A key without the static offsets in its types."""
+    if isinstance(key, str):
+        return _OFFSET.sub("", key)
+    if isinstance(key, tuple):
+        return tuple(map(_without_offsets, key))
+    if not isinstance(key, Struct):
+        return key
+    fields = {name: getattr(key, name) for name in key.__struct_fields__}
+    return replace(key, **{name: _without_offsets(field) for name, field in fields.items()})
+
+
+def _with_any_offset(value: Value) -> Value:
+    """A buffer with a static offset as one with a dynamic offset; another value as it is."""
+    type_ = value.type
+    if not isinstance(type_, ir.MemRefType) or not _OFFSET.search(str(type_)):
+        return value
+    strides, _ = type_.get_strides_and_offset()
+    unknown = ir.ShapedType.get_dynamic_stride_or_offset()
+    layout = ir.StridedLayoutAttr.get(unknown, strides)
+    made = ir.MemRefType.get(type_.shape, type_.element_type, layout, type_.memory_space)
+    return wrap(ops.create("memref.cast", [value], [made]).result)
 
 
 def _constant(value: Value) -> Any | None:

@@ -1,4 +1,41 @@
 // RUN: func.func(linalg-generalize-named-ops),aotc-choose-matmul-kernels
+// Matmuls that only differ in the offsets of their operands, such as the steps of a recurrent network, call one function.
+func.func @steps(%x: memref<96x512xf32>, %b: memref<256x160xf32>, %c: memref<96x160xf32>, %d: memref<96x160xf32>) {
+  %0 = memref.subview %x[0, 128] [96, 256] [1, 1] : memref<96x512xf32> to memref<96x256xf32, strided<[512, 1], offset: 128>>
+  %1 = memref.subview %x[0, 256] [96, 256] [1, 1] : memref<96x512xf32> to memref<96x256xf32, strided<[512, 1], offset: 256>>
+  linalg.matmul ins(%0, %b : memref<96x256xf32, strided<[512, 1], offset: 128>>, memref<256x160xf32>) outs(%c : memref<96x160xf32>)
+  linalg.matmul ins(%1, %b : memref<96x256xf32, strided<[512, 1], offset: 256>>, memref<256x160xf32>) outs(%d : memref<96x160xf32>)
+  return
+}
+// CHECK-LABEL: func.func @steps(
+// CHECK:         call @[[STEP:aotc_matmul_[0-9]+]](%{{.*}}, %arg1, %arg2) : (memref<96x256xf32, strided<[512, 1], offset: ?>>,
+// CHECK-NOT:     gpu.launch
+// CHECK:         call @[[STEP]](%{{.*}}, %arg1, %arg3)
+// CHECK-NOT:     gpu.launch
+
+// Gates are operands of the function as well.
+func.func @gates(%a: memref<8x256xf32>, %w: memref<256x256xf32>, %y: memref<8x128xf32>, %z: memref<8x128xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c = memref.alloc() : memref<8x256xf32>
+  linalg.fill ins(%zero : f32) outs(%c : memref<8x256xf32>)
+  linalg.matmul ins(%a, %w : memref<8x256xf32>, memref<256x256xf32>) outs(%c : memref<8x256xf32>)
+  %c0 = memref.subview %c[0, 0] [8, 128] [1, 1] : memref<8x256xf32> to memref<8x128xf32, strided<[256, 1]>>
+  %c1 = memref.subview %c[0, 128] [8, 128] [1, 1] : memref<8x256xf32> to memref<8x128xf32, strided<[256, 1], offset: 128>>
+  linalg.mul ins(%c0, %c1 : memref<8x128xf32, strided<[256, 1]>>, memref<8x128xf32, strided<[256, 1], offset: 128>>) outs(%y : memref<8x128xf32>)
+  memref.dealloc %c : memref<8x256xf32>
+  %d = memref.alloc() : memref<8x256xf32>
+  linalg.fill ins(%zero : f32) outs(%d : memref<8x256xf32>)
+  linalg.matmul ins(%a, %w : memref<8x256xf32>, memref<256x256xf32>) outs(%d : memref<8x256xf32>)
+  %d0 = memref.subview %d[0, 0] [8, 128] [1, 1] : memref<8x256xf32> to memref<8x128xf32, strided<[256, 1]>>
+  %d1 = memref.subview %d[0, 128] [8, 128] [1, 1] : memref<8x256xf32> to memref<8x128xf32, strided<[256, 1], offset: 128>>
+  linalg.mul ins(%d0, %d1 : memref<8x128xf32, strided<[256, 1]>>, memref<8x128xf32, strided<[256, 1], offset: 128>>) outs(%z : memref<8x128xf32>)
+  memref.dealloc %d : memref<8x256xf32>
+  return
+}
+// CHECK-LABEL: func.func @gates(
+// CHECK:         call @[[GATES:aotc_matmul_[0-9]+]](%arg0, %arg1, %{{.*}}, %arg2)
+// CHECK:         call @[[GATES]](%arg0, %arg1, %{{.*}}, %arg3)
+
 // Equal matmuls call functions that launch their kernels, which are built once. Constants are
 // in the kernels: kernels with other constants are others.
 func.func @layers(%a: memref<384x256xf32>, %b: memref<256x320xf32>, %c: memref<384x320xf32>, %d: memref<384x320xf32>, %e: memref<384x320xf32>) {

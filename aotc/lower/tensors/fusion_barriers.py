@@ -111,8 +111,10 @@ def _broadcast_operands(generic: Any) -> list[Any]:
 
 def _is_broadcast_for_kernel(generic: Any) -> bool:
     """Whether it only broadcasts a tensor, which kernels of matmuls read without the copy."""
+    if len(ops.content(generic)) != 1 or not _read_again(generic):
+        return False
     readers = [use.owner.operation for result in generic.results for use in result.uses]
-    return len(ops.content(generic)) == 1 and any(
+    return any(
         reader.name == "linalg.generic" and has_reduction(reader) and _has_kernels(reader)
         for reader in readers
     )
