@@ -57,6 +57,7 @@ FUNCTIONS: dict[str, Function] = {
     "filled": lambda x, y: x.masked_fill(y > 100, 222),
     "joined": lambda x, y: torch.cat([x, y], 1),
     "joined with others": lambda x, y: torch.cat([x, y.to(torch.int64) * 300]),
+    "split": lambda x, y: x.split([1, 3], 1)[1],
     "padded": lambda x, y: functional.pad(x, (1, 1), value=200),
     "moved": lambda x, y: x.t().flip(0).reshape(-1)[1:].roll(2, 0),
     "made": lambda x, y: torch.full((3,), 200, dtype=torch.uint8) + x[0, 0],

@@ -174,10 +174,7 @@ def _topk(x: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool =
 
 
 def _split_with_sizes(x: Tensor, split_sizes: Sequence[Any], dim: int = 0) -> Any:
-    """Splits into parts whose sizes are not all known. torch-mlir does not take such sizes as a
-    list."""
-    if all(isinstance(size, int) for size in split_sizes):
-        return NotImplemented
+    """Splits into parts of any sizes. torch-mlir requires constants, and does not split bytes."""
     parts, start = [], 0
     for size in split_sizes:
         parts.append(x.narrow(dim, start, size))
