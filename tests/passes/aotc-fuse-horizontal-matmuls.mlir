@@ -376,3 +376,48 @@ return %s, %t : tensor<512xf32>, tensor<512xf32>
 // CHECK-LABEL: func.func @late_constants
 // CHECK: linalg.generic {{.*}} "reduction"]} ins(%{{.*}} : tensor<512x256xf32>, tensor<384x256xf32>)
 // CHECK: tensor.extract_slice
+
+// What follows the matmuls of a group may have several ranks.
+func.func @ranks(%x: tensor<512x256xf32>) -> (tensor<512x4x4xf32>, tensor<512x4xf32>) attributes {llvm.emit_c_interface} {
+  %zero = arith.constant 0.0 : f32
+  %wa = arith.constant dense<1.0> : tensor<16x256xf32>
+  %wb = arith.constant dense<2.0> : tensor<4x256xf32>
+  %ea = tensor.empty() : tensor<512x16xf32>
+  %fa = linalg.generic {indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%ea : tensor<512x16xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512x16xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %wa : tensor<512x256xf32>, tensor<16x256xf32>) outs(%fa : tensor<512x16xf32>) {
+  ^bb0(%va: f32, %vb: f32, %o: f32):
+    %p = arith.mulf %va, %vb : f32
+    %sum = arith.addf %o, %p : f32
+    linalg.yield %sum : f32
+  } -> tensor<512x16xf32>
+  %eb = tensor.empty() : tensor<512x4xf32>
+  %fb = linalg.generic {indexing_maps = [affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%zero : f32) outs(%eb : tensor<512x4xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  } -> tensor<512x4xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %wb : tensor<512x256xf32>, tensor<4x256xf32>) outs(%fb : tensor<512x4xf32>) {
+  ^bb0(%va: f32, %vb: f32, %o: f32):
+    %p = arith.mulf %va, %vb : f32
+    %sum = arith.addf %o, %p : f32
+    linalg.yield %sum : f32
+  } -> tensor<512x4xf32>
+  %blocks = tensor.expand_shape %a [[0], [1, 2]] output_shape [512, 4, 4] : tensor<512x16xf32> into tensor<512x4x4xf32>
+  %ec = tensor.empty() : tensor<512x4x4xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, n, k)>, affine_map<(m, n, k) -> (m, n, k)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%blocks : tensor<512x4x4xf32>) outs(%ec : tensor<512x4x4xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %e = math.exp %v : f32
+    linalg.yield %e : f32
+  } -> tensor<512x4x4xf32>
+  %ed = tensor.empty() : tensor<512x4xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<512x4xf32>) outs(%ed : tensor<512x4xf32>) {
+  ^bb0(%v: f32, %o: f32):
+    %e = math.exp %v : f32
+    linalg.yield %e : f32
+  } -> tensor<512x4xf32>
+  return %c, %d : tensor<512x4x4xf32>, tensor<512x4xf32>
+}
+// CHECK-LABEL: func.func @ranks
+// CHECK: return

@@ -134,7 +134,7 @@ class _Planner:
         types = [value.type for value in values]
         if not all(isinstance(one, ir.RankedTensorType) for one in types):
             return False
-        if any(one.is_dynamic_dim(axis) for one in types):
+        if len({one.rank for one in types}) > 1 or any(one.is_dynamic_dim(axis) for one in types):
             return False
         return len({(str(one.element_type), *_without(one.shape, axis)) for one in types}) == 1
 
