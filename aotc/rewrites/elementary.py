@@ -53,7 +53,7 @@ _ERF = (
     *(0.005188329145312309, -0.000801020534709096, 7.853896386222914e-05),
 )
 _ERF_BOUND = 1.0
-# 1 - erf(x) as a polynomial of x - 2.5, from 1 to 3.95. Above that, erf is 1.
+# 1 - erf(x) as a polynomial of x - 2.5, from 1 to 3.95. Above 3.92, erf rounds to 1.
 _ERFC = (
     *(0.00040692908805795014, -0.002178067807108164, 0.0054467543959617615),
     *(-0.008353382349014282, 0.008614674210548401, -0.006102780345827341),
@@ -61,7 +61,7 @@ _ERFC = (
     *(0.0002792269515339285, -6.120143370935693e-05, -2.1104964616824873e-05),
     9.006673280964606e-06,
 )
-_ERFC_MIDDLE, _ERFC_END = 2.5, 3.95
+_ERFC_MIDDLE, _ERFC_END = 2.5, 3.92
 # ln(2) as a sum: the first part has so few bits that its products with exponents are exact.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.1219444e-4
 # If this is added to a number below 2^22, the last bits of the sum are the nearest integer.
@@ -289,10 +289,11 @@ def _erf(n: _Numbers, x: Any) -> Any:
     magnitude = n.magnitude(x)
     square = n.multiply(x, x)
     small = n.multiply_add(n.polynomial(square, _ERF), x, x)
-    end = n.number(_ERFC_END)
-    t = n.select(n.compare(_OGT, magnitude, end), end, magnitude)
-    rest = n.polynomial(n.subtract(t, n.number(_ERFC_MIDDLE)), _ERFC)
-    large = n.subtract(n.number(1.0), rest)
+    one = n.number(1.0)
+    rest = n.polynomial(n.subtract(magnitude, n.number(_ERFC_MIDDLE)), _ERFC)
+    # Exactly 1, as GELU multiplies what is left of 1 by its operand.
+    is_one = n.compare(_OGT, magnitude, n.number(_ERFC_END))
+    large = n.select(is_one, one, n.subtract(one, rest))
     is_small = n.compare(_OLE, magnitude, n.number(_ERF_BOUND))
     return n.with_sign_of(n.select(is_small, small, large), x)
 

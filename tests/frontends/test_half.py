@@ -1,4 +1,4 @@
-"""Means, norms and pools of floats of 16 bits: their sums have more bits, as PyTorch's have."""
+"""Means, norms, pools and activations of floats of 16 bits: computed in f32, as PyTorch does."""
 
 from __future__ import annotations
 
@@ -60,3 +60,45 @@ def test_sums_are_wide(dtype: Any, precision: float, tmp_path: Path) -> None:
     ):
         error = np.abs(ours.astype(np.float64) - known).max() / np.abs(known).max()
         assert error <= precision, name
+
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "sigmoid": torch.sigmoid,
+    "gelu": functional.gelu,
+    "gelu by tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "elu": functional.elu,
+    "selu": functional.selu,
+    "logaddexp2": lambda x: torch.logaddexp2(x, torch.zeros_like(x)),
+}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "precision"),
+    [(torch.float32, 2e-4), (torch.float16, 1e-3), (torch.bfloat16, 8e-3)],
+    ids=str,
+)
+def test_small_results_have_all_bits(dtype: Any, precision: float, tmp_path: Path) -> None:
+    """An activation function is rounded once: what it adds to 1 is not lost."""
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return tuple(function(x) for function in ACTIVATIONS.values())
+
+    x = -torch.logspace(-3, 0.6, 100).to(dtype)
+    eager = [_numpy(result) for result in Module()(x)]
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(Module(), (x,), name="small", **files)
+    for (name, function), ours in zip(
+        ACTIVATIONS.items(), call(artifact, "small", [_numpy(x)], eager), strict=True
+    ):
+        exact = function(x.double()).numpy()
+        assert np.abs(ours.astype(np.float64) / exact - 1).max() <= precision, name
+
+
+def test_gelu_of_large_negative_numbers(tmp_path: Path) -> None:
+    """It is 0, as erf is -1 there."""
+    x = -torch.logspace(1, 38, 100)
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(torch.nn.GELU(), (x,), name="gelu", **files)
+    (got,) = call(artifact, "gelu", [x.numpy()], [np.ones(100, np.float32)])
+    assert not got.any()

@@ -24,6 +24,7 @@ def elementwise_decompositions(aten: Any) -> dict[Any, Any]:
         aten.fmin.default: _fmin,
         aten.fmax.default: _fmax,
         aten.angle.default: _angle,
+        aten.gelu.default: _gelu,
         **{
             operator: functools.partial(_clamp, operator)
             for packet in (aten.clamp, aten.clamp_min, aten.clamp_max)
@@ -86,6 +87,18 @@ def _angle(x: Tensor) -> Tensor:
     # Two numbers would make a tensor of f32.
     angle = torch.where(x < 0, x.new_full((), math.pi, dtype=type_), 0.0)
     return torch.where(x != x, x, angle) if x.dtype.is_floating_point else angle
+
+
+def _gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
+    """The approximation by tanh, as a sigmoid: 1 + tanh(u) = 2 sigmoid(2u), whose left side cancels
+    where u is negative."""
+    import torch
+
+    if approximate != "tanh":
+        return NotImplemented
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    doubled = math.sqrt(8 / math.pi) * (wide + 0.044715 * (wide * wide * wide))
+    return (wide * torch.sigmoid(doubled)).to(x.dtype)
 
 
 def _clamp(operator: Any, *given: Any, **named: Any) -> Tensor:

@@ -7,7 +7,8 @@ Operations that only move elements are not changed.
 
 The same is done for some operations on int8, for which torch-mlir crashes when it converts a bool
 or a number to int8; for comparisons of bool with numbers, which torch-mlir truncates to one bit;
-and for means, norms and cumulative sums of 16-bit floats, which torch-mlir accumulates in 16 bits.
+for means, norms and cumulative sums of 16-bit floats, which torch-mlir accumulates in 16 bits; and
+for activation functions of 16-bit floats whose lowering subtracts or adds 1, which cancels there.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ _ON_HALF = frozenset(
         *("mean.dim", "norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dim_dtype"),
         *("_adaptive_avg_pool2d", "_adaptive_avg_pool3d"),
         *("cumsum", "cumprod", "logcumsumexp"),
+        *("elu", "gelu", "sigmoid"),
     )
 )
 _ON_BOOL = frozenset(f"torch.aten.{name}.Scalar" for name in ("lt", "le", "gt", "ge", "eq", "ne"))
