@@ -31,6 +31,8 @@ def element_of(splat: Any) -> bytes | None:
 def content_of(attribute: Any, size: int) -> bytes | memoryview:
     """The elements of a constant that is not a splat. Raises InputError if they are not `size`
     bytes."""
+    if size == 0:  # There is no buffer without elements, and no chunk of bytecode.
+        return b""
     try:
         content: bytes | memoryview = memoryview(attribute).cast("B")
     except (BufferError, TypeError):

@@ -75,7 +75,8 @@ WEIGHTS = {"a": _floats(4, 8), "b": _floats(8), "c": _floats(8, 3)}
 def _without_elements(x: Any) -> Any:
     """Slices at the end of a tensor, which `lax.associative_scan` has, too; and sums of nothing."""
     whole = jnp.concatenate([x[3:], x, x[1:1]])
-    return lax.associative_scan(jnp.multiply, whole), x[3:].sum(0), x[:, 4:].max(1, initial=2.0)
+    sums = x[3:].sum(0), x[:, 4:].max(1, initial=2.0)
+    return lax.associative_scan(jnp.multiply, whole), *sums, jnp.tril(x[3:])
 
 
 # By name: the function, and what it is called with.
