@@ -520,3 +520,15 @@ def test_boxes_of_unknown_number_above_a_threshold(tmp_path: Path, threshold: fl
     scores = np.array([[[0.1, 0.9, 0.4, 0.5, 0.3, 0.7]]], np.float32)
     best = [i for i in (1, 5, 3, 2, 4) if scores[0, 0, i] > threshold]
     assert np.asarray(net(boxes, scores)).tolist() == [[0, 0, i] for i in best]
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(1, np.float32), (10, np.float16)])
+def test_remainders_of_large_quotients(tmp_path: Path, kind: int, dtype: Any) -> None:
+    """They are C's fmod, which has no rounding errors."""
+    from onnx import helper
+
+    x = np.array([3, 5, 714.9966, -11509.5, 122, 13.6328, -7, 0], dtype)
+    y = np.array([np.inf, -np.inf, -0.0210785, -5.216143, 0.71, -1.4424, 0.5, 3], dtype)
+    node = helper.make_node("Mod", ["x", "y"], ["z"], fmod=1)
+    net = _build(tmp_path, [node], {"x": (kind, [8]), "y": (kind, [8])}, {"z": (kind, [8])})
+    np.testing.assert_array_equal(net(x, y), np.fmod(x, y))

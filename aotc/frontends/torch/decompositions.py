@@ -29,6 +29,7 @@ from aotc.frontends.torch.normalizations import normalization_decompositions
 from aotc.frontends.torch.pads import pad_decompositions
 from aotc.frontends.torch.pools import pool_decompositions
 from aotc.frontends.torch.quantized import quantized_decompositions
+from aotc.frontends.torch.quotients import quotient_decompositions
 from aotc.frontends.torch.resampling import resampling_decompositions
 from aotc.frontends.torch.scatters import scatter_decompositions
 from aotc.frontends.torch.selections import selection_decompositions
@@ -64,6 +65,7 @@ def decompositions() -> dict[Any, Any]:
         **normalization_decompositions(aten),
         **pad_decompositions(aten),
         **pool_decompositions(aten),
+        **quotient_decompositions(aten),
         **resampling_decompositions(aten, table),
         **transposed_decompositions(aten),
         **triangular_decompositions(aten),
@@ -82,7 +84,6 @@ def decompositions() -> dict[Any, Any]:
         aten.hypot.default: _hypot,
         aten.cumprod.default: _cumprod,
         aten.take.default: _take,
-        aten.fmod.Scalar: _fmod,
         aten.remainder.Scalar_Tensor: _remainder_of_number,
         aten.__lshift__.Tensor: aten.bitwise_left_shift.Tensor,
         aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
@@ -275,14 +276,6 @@ def _hypot(x: Tensor, y: Tensor) -> Tensor:
 def _cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Any:
     """Converts the elements first, because torch-mlir lowers products of the same type only."""
     return NotImplemented if dtype is None else x.to(dtype).cumprod(dim)
-
-
-def _fmod(x: Tensor, divisor: float) -> Tensor:
-    """The result has the sign of `x`, even if it is 0."""
-    import torch
-
-    found = torch.fmod(x, torch.full_like(x, divisor))
-    return torch.where(found == 0, x * 0, found) if x.dtype.is_floating_point else found
 
 
 def _remainder_of_number(number: float, divisor: Tensor) -> Tensor:

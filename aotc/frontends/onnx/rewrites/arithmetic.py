@@ -117,6 +117,17 @@ def _remainder(node: Node) -> str | None:
     return body.end(y=body.cast(_quotient(body)[1], UINT64))
 
 
+def _signed_remainder(node: Node) -> str | None:
+    """The remainder of floats with the sign of the dividend: torch-mlir's a - trunc(a / b) * b has
+    rounding errors, and is NaN where b is infinite."""
+    if not node.attribute("fmod") or node.element(0) not in FLOATS:
+        return None
+    body = Body(node.opset)
+    made = body("Mod", body("Abs", "a"), body("Abs", "b"))
+    is_negative = body("Less", "a", body.numbers(0.0, node.element(0)))
+    return body.end(y=body("Where", is_negative, body("Neg", made), made))
+
+
 def _shifted(node: Node) -> str | None:
     """torch-mlir's right shift is that of signed integers, which copies the sign bit."""
     if not _is_uint64(node) or node.opset < _FIRST_BITWISE_AND:
@@ -227,6 +238,7 @@ ARITHMETIC_REWRITES = (
     Rewrite("Det", "(x) => (y)", _determinant, is_last=True),
     Rewrite("Div", "(a, b) => (y)", _divided, is_last=True),
     Rewrite("Einsum", "(***) => (y)", _scalar_einsum, is_last=True),
+    Rewrite("Mod", "(a, b) => (y)", _signed_remainder),
     Rewrite("Mod", "(a, b) => (y)", _remainder, is_last=True),
     Rewrite("Pow", "(a, b) => (y)", _power, is_last=True),
     Rewrite("MatMul", "(a, b) => (y)", _vector_product, is_last=True),
