@@ -88,3 +88,27 @@ def test_a_zero_point_that_no_byte_has(tmp_path: Path) -> None:
     expected = PaddedTwice()(x).numpy()
     (found,) = call(artifact, "pool", [x.numpy()], [expected])
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_convolution_that_is_added_to_a_pool(tmp_path: Path) -> None:
+    """Its epilogue divides by the size of a window, which depends on the column."""
+
+    class Shortcut(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pool = torch.nn.AvgPool2d(3, 2, 1, count_include_pad=False)
+            self.project = torch.nn.Conv2d(256, 64, 1)
+
+        def forward(self, x: Any, y: Any) -> Any:
+            return self.pool(x) + self.project(y)
+
+    torch.manual_seed(0)
+    module = Shortcut().eval()
+    x, y = torch.randn(2, 64, 32, 32), torch.randn(2, 256, 16, 16)
+    batch = torch.export.Dim("batch")
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    shapes = ({0: batch}, {0: batch})
+    built = aotc.torch.build(module, (x, y), dynamic_shapes=shapes, name="added", **files)
+    with torch.no_grad():
+        torch.testing.assert_close(built(x[:1], y[:1]), module(x[:1], y[:1]), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(built(x, y), module(x, y), rtol=1e-4, atol=1e-5)

@@ -449,7 +449,7 @@ class Kernel(CpuKernel):
         stored = self.whole(tile.columns, self.width)
         with b.loop(0, tile.rows) as i:
             row = self.row_of(tile, i.index)
-            each = self.vectorized(tile.columns) if self.stores_vectors else [(0, tile.columns, 1)]
+            each = self.vectors_to_store(tile.columns)
             if self.stores_early:
                 each = [(stored, tile.columns, 1)]
             for start, stop, width in each:

@@ -86,6 +86,11 @@ class CpuKernel(Vectors):
             isinstance(self.epilogue, EpilogueOf) and self.epilogue.can_take_vectors()
         )
 
+    def vectors_to_store(self, count: Number) -> list[tuple[Number, Number, int]]:
+        """The bounds and steps of loops that store `count` consecutive elements: over whole vectors
+        where `store_result` supports them, and over elements."""
+        return self.vectorized(count) if self.stores_vectors else [(0, count, 1)]
+
     @property
     def has_short_epilogue(self) -> bool:
         """Whether the epilogue is short enough for a kernel to have many copies of it."""

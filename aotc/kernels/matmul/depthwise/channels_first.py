@@ -308,15 +308,11 @@ class _Kernel(DepthwiseKernel):
         """Stores the band, which is contiguous in C."""
         b, outputs = self.b, self.problem.width.outputs
         base, first = self.of_c.m.offset(plane), row * outputs
-        for start, stop, width in self._parts_of_store(rows * outputs):
+        for start, stop, width in self.vectors_to_store(rows * outputs):
             with b.loop(start, stop, width) as loop:
                 value = self.load(self.accumulators, [loop.index], width)
                 column = first + loop.index
                 self.store_result(value, self.of_c.buffer, [base + column], (plane, column))
-
-    def _parts_of_store(self, count: Number) -> list[tuple[Number, Number, int]]:
-        """The bounds and steps of loops over whole vectors, and over elements."""
-        return self.vectorized(count) if self.stores_vectors else [(0, count, 1)]
 
 
 class ChannelsFirst(CpuFamily[Depthwise]):

@@ -217,7 +217,7 @@ class ImageKernel(InPlaceKernel):
             of_all = of_images * image.width + column
             with b.loop(0, tile.rows) as row:
                 base = self.offset("m_c", row.index) + offset
-                for start, stop, width in self.vectorized(count):
+                for start, stop, width in self.vectors_to_store(count):
                     with b.loop(start, stop, width) as j:
                         at = [row.index, begin - tile.column + j.index]
                         value = self.load(self.tile_accumulators, at, width)
