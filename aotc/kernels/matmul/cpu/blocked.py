@@ -408,11 +408,10 @@ class Kernel(CpuKernel):
 
     def row_of_a(self, tile: Tile, step: Step, row: Number) -> Row:
         """Access to a row of A of the tile."""
-        source = self.row_of(tile, row) if self.reads_a else row
 
         def load(k: Number, width: int = 1) -> Value:
             if self.reads_a:
-                return self.load(self.source_a, [source, step.start + k], width)
+                return self.load(self.source_a, [self.row_of(tile, row), step.start + k], width)
             at = [k, row] if self.problem.a.transposed else [row, k]
             return self.load(self.packed_a, at, width)
 
