@@ -143,7 +143,9 @@ class Contraction:
             (function,) = module.body.operations
             operations = function.regions[0].blocks[0].operations
             *_, generic, _ = (op.operation for op in operations)
-            product = recognise_implicit_gemm(generic, roots, allow_tf32=self.allow_tf32)
+            product = recognise_implicit_gemm(
+                generic, roots, allow_tf32=self.allow_tf32, needs_near=False
+            )
             return None if product is None else change(product)
 
     def operands(self) -> list[NDArray[Any]]:

@@ -258,6 +258,13 @@ def test_a_step_is_one_kernel_on_the_cpu(tmp_path: Path) -> None:
     assert sum("matmul" not in name for name in launched) == 1
 
 
+def test_a_step_is_one_kernel_on_the_cpu_where_gpus_have_loops(tmp_path: Path) -> None:
+    out = tmp_path / "built.mlir"
+    aotc.build(lstm(*CELLS[0]), emit="mlir", out=str(out), chips=("sm_75",))
+    launched = re.findall(r"gpu\.launch_func +@(\w+)::", out.read_text())
+    assert "matmul_f32_tt_cpu_packed_192x192_gates_cpu" in launched
+
+
 def test_one_of_two_products_takes_what_joins_their_gates(tmp_path: Path) -> None:
     launched = re.findall(r"gpu\.launch_func +@(\w+)::", lowered(pair(*PAIR), tmp_path))
     assert sum("_gates" in name for name in launched) == 1

@@ -166,6 +166,14 @@ GROUPED_LAST = Contraction(
     *(("n", "h + p", "w + q", "g", "c"), ("g", "f", "p", "q", "c"), ("n", "h", "w", "g", "f")),
 )
 TWELVE = convolution("twelve", (2, 12, 5, 6), (40, 3, 3), strides=(2, 1), layout="nhwc")
+# Images of any height and width: offsets along K may not fit 32 bits.
+_SIZES = tuple((name, dimension) for name in "ac" for dimension in (2, 3))
+ANY_SIZE = convolution("any_size", (2, 5, 6, 11), (35, 3, 3), dynamic=_SIZES)
+ANY_SIZE_LAST = convolution(
+    *("any_size_last", (2, 16, 5, 6), (40, 3, 3)),
+    layout="nhwc",
+    dynamic=tuple((name, dimension) for name in "ac" for dimension in (1, 2)),
+)
 TURNED = Contraction(
     *("turned", {"i": 33, "j": 37, "k": 10}), ("k", "i"), ("j", "k"), ("j", "i"), reversed=True
 )
@@ -197,6 +205,10 @@ CASES: list[tuple[Contraction, Any]] = [
     (replace(GROUPED_LAST, name="grouped_adds", adds=True, **HALF), DIRECT),
     *((replace(TWELVE, **HALF), one) for one in (HALF_CHUNKS, NARROW)),
     (replace(DEEP_LAST, name="half_last", **HALF), HALF_CHUNKS),
+    *((ANY_SIZE, variant) for variant in (PARTS, LOADS)),
+    *((replace(ANY_SIZE, name="any_half", **HALF), one) for one in (ELEMENTS, ELEMENT_PARTS)),
+    (replace(ANY_SIZE_LAST, name="any_half_last", **HALF), ELEMENTS),
+    (ANY_SIZE_LAST, LOADS),
     (replace(SPREAD, name="half_spread", **HALF), ELEMENTS),
     (replace(STRIDED, name="bf16", element="bf16", result="f32"), ELEMENTS),
     (replace(STRIDED, name="bytes", **BYTES), OF_BYTES),
@@ -284,6 +296,22 @@ def test_nothing_is_read_behind_the_operands(library: Library, case: Contraction
     operands = [at_end_of_page(one) for one in ((b, a) if is_turned(case) else (a, b))]
     library.call(name_of(case, BLOCKS), *operands, c)
     assert np.all(np.abs(c.astype(np.float64) - expected) <= size * 1e-6)
+
+
+def test_direct_kernels_have_operands_of_one_type_and_neighbouring_groups() -> None:
+    """And sums that are short."""
+    groups = replace(GROUPED_LAST, sizes={**GROUPED_LAST.sizes, "g": 8}, **HALF)
+    assert groups.problem is not None
+    assert IMPLICIT_DIRECT.variants(groups.problem)
+    wider = msgspec.structs.replace(groups.problem.b, element="f32")
+    apart = (*groups.problem.strides[0][:-2], 8, 1)
+    for problem in (
+        msgspec.structs.replace(groups.problem, b=wider),
+        msgspec.structs.replace(groups.problem, strides=(apart, *groups.problem.strides[1:])),
+        replace(groups, sizes={**groups.sizes, "p": 65}).problem,
+    ):
+        assert problem is not None
+        assert not IMPLICIT_DIRECT.variants(problem)
 
 
 def test_images_are_read_in_place() -> None:
@@ -397,14 +425,18 @@ def test_tiles_are_no_wider_than_matrices(family: Any) -> None:
         # B is the same for all of K.
         Contraction("same", {"i": 8, "j": 8, "k": 4}, ("i", "k"), ("j",), ("i", "j")),
         Contraction("scaled", {"i": 8, "j": 8}, ("i", "j"), ("j",), ("i",)),
-        # A table of K needs its sizes.
-        replace(PLAIN, dynamic=(("a", 1), ("b", 1))),
         Contraction("outer", {"i": 8, "j": 8}, ("i",), ("j",), ("i", "j")),
     ],
-    ids=["no k in B", "a vector", "dynamic", "no K"],
+    ids=["no k in B", "a vector", "no K"],
 )
 def test_other_contractions_stay_loops(case: Contraction) -> None:
     assert case.problem is None
+
+
+def test_a_table_of_k_needs_its_sizes() -> None:
+    problem = replace(PLAIN, dynamic=(("a", 1), ("b", 1))).problem
+    assert problem is not None
+    assert not any(family.variants(problem) for family in (IMPLICIT_SIMT, IMPLICIT_MMA_SYNC))
 
 
 def test_convolutions_are_found(tmp_path: Path) -> None:

@@ -28,9 +28,7 @@ from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.launch_functions import LaunchFunctions
 from aotc.kernels.launches import generics_on_host, name_modules
-from aotc.kernels.matmul.choice import (
-    Choice,
-)
+from aotc.kernels.matmul.choice import Choice
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.gated import insert_gated
 from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
@@ -103,10 +101,12 @@ def _replace(selection: KernelSelection, functions: LaunchFunctions, number: int
         made = _Dispatch(fused, functions, f"matmul_{number}").build(selection)
     if fused.pad is not None:
         ops.erase(fused.pad)
+    # Where no kernel combines the gates, there are clones of these operations.
+    for operation in reversed(selection.gate_operations):
+        ops.erase(operation)
     if selection.loops_on is not None:
         return
-    # Where no kernel combines the gates, there are clones of these operations.
-    for operation in reversed([*selection.of_gpus.replaced, *selection.gate_operations]):
+    for operation in reversed(selection.of_gpus.replaced):
         ops.erase(operation)
     for temporary in fused.temporaries:
         if selection.on_gpus is None:
@@ -162,9 +162,10 @@ class _Dispatch:
         if selection.loops_on == ANY_GPU:
             assert selection.cpu is not None
             with b.where(has_gpu()) as branch:
-                move_here(selection.operations)
+                move_here(selection.fused.replaced)
+                self._combine_gates()
             with branch.otherwise():
-                self._cpu_kernel(selection.cpu)
+                self._cpu_kernel(selection.cpu, has_gates=selection.cpu_has_gates)
             return branch.operation
         callee = ir.FlatSymbolRefAttr.get(CAPABILITY)
         capability = b.op("func.call", (), "i32", callee=callee)

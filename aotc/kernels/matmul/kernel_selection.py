@@ -176,14 +176,14 @@ def _choose_gated_kernels(selection: KernelSelection, request: BuildRequest) -> 
     fused, cpu = selection.fused, selection.cpu
     if fused.gates is None:
         return
-    if selection.loops_on is None:
-        if selection.choices and selection.on_gpus is None and not request.is_for_trying:
-            selection.gated = choose_gated(fused.problem, fused.gates.gates, chips_of(request))
-        selection.cpu_has_gates = (
-            cpu is not None
-            and cpu.family is CPU_BLOCKED
-            and can_implement_gates(cpu.problem, cpu.variant, fused.epilogue, fused.gates.gates)
-        )
+    has_all_kernels = selection.choices and selection.loops_on is None
+    if has_all_kernels and selection.on_gpus is None and not request.is_for_trying:
+        selection.gated = choose_gated(fused.problem, fused.gates.gates, chips_of(request))
+    selection.cpu_has_gates = (
+        cpu is not None
+        and cpu.family is CPU_BLOCKED
+        and can_implement_gates(cpu.problem, cpu.variant, fused.epilogue, fused.gates.gates)
+    )
     if not (selection.gated or selection.cpu_has_gates):
         fused.gates = None
 
@@ -275,8 +275,8 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
         and (broadcast_shared_matrix(generic) or collapse_reduction_dimensions(generic))
     ):
         matmul = recognise(generic, roots)
-    if matmul is None and is_for_cpu(generic):
-        matmul = recognise_implicit_gemm(
-            generic, roots, allow_tf32=request.allow_tf32, needs_near=False
-        )
-    return matmul or recognise_depthwise(generic, roots)
+    return (
+        matmul
+        or recognise_depthwise(generic, roots)
+        or recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32, needs_near=False)
+    )

@@ -17,7 +17,12 @@ from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.mma_sync import OutputOfLoops
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count, likely_count
+from aotc.kernels.matmul.implicit_gemm.problem import (
+    ImplicitGemm,
+    Loop,
+    known_count,
+    likely_count,
+)
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments
 from aotc.kernels.matmul.scalar import accumulator_type_of, has_known_types, launch
 
@@ -28,6 +33,8 @@ _ROWS = 16
 # A warp has this number of neighbouring groups, at least.
 _LEAST_BATCHES = 8
 _LEAST_COPY_BYTES = 8
+# A thread adds all products of a sum one after the other.
+_MOST_K = 512
 # If there were fewer threads than this, two warps of a scheduler, those of few columns have
 # fewer rows. With more columns, tensor cores are faster then.
 _FEW_COLUMNS = 4
@@ -120,8 +127,10 @@ class ImplicitDirect(ImplicitGemmFamily):
     def can_implement(self, problem: ImplicitGemm, variant: Variant) -> bool:
         return (
             has_known_types(problem)
+            and problem.a.element == problem.b.element
             and problem.a.element in ("f16", "bf16")
-            and bool(problem.k)
+            and accumulator_type_of(problem) == "f32"
+            and 0 < (problem.k or 0) <= _MOST_K
             and not problem.a.transposed
             and problem.b.transposed
             and variant.n == known_count(problem.columns)
@@ -134,6 +143,8 @@ class ImplicitDirect(ImplicitGemmFamily):
             return ()
         width = self._together(problem)
         if width * ELEMENT_BYTES[problem.a.element] < _LEAST_COPY_BYTES:
+            return ()
+        if not _has_neighbours(problem):
             return ()
         rows, count = _ROWS, likely_count(problem.rows) * likely_count(problem.batch)
         while rows > 1 and count < rows * _ENOUGH_THREADS:
@@ -155,6 +166,18 @@ class ImplicitDirect(ImplicitGemmFamily):
         """The elements along K that one access of A, and one of B, has."""
         aligned = min(problem.a.alignment, problem.b.alignment)
         return max(1, aligned // ELEMENT_BYTES[problem.a.element])
+
+
+def _has_neighbours(problem: ImplicitGemm) -> bool:
+    """Whether the elements of A that neighbouring batches multiply follow each other."""
+
+    def step(loop: Loop) -> int | None:
+        moves = [(problem.strides[0][dimension], factor) for dimension, factor in loop.a]
+        known = [stride * factor for stride, factor in moves if stride is not None]
+        return sum(known) if len(known) == len(moves) else None
+
+    inner = problem.k_loops[-1]
+    return step(inner) == 1 and step(problem.batch[-1]) == inner.size
 
 
 IMPLICIT_DIRECT = ImplicitDirect()

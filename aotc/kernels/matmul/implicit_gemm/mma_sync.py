@@ -18,7 +18,12 @@ from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
+from aotc.kernels.matmul.implicit_gemm.problem import (
+    ImplicitGemm,
+    likely_count,
+    offset_bytes,
+    offset_type,
+)
 from aotc.kernels.matmul.implicit_gemm.split_k import clocks_of_parts, likely_tiles, table_length
 from aotc.kernels.matmul.mma_sync.copies import TileCopy
 from aotc.kernels.matmul.mma_sync.family import are_types_known, is_tile_whole
@@ -51,7 +56,6 @@ from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
 from aotc.kernels.tensor_core import LEAST_ASYNC_BYTES, copy_async
 
 _MOST_SHARED_BYTES = 160 * KIB
-_ENTRY_BYTES = 4
 _FEW_STEPS = 1
 
 
@@ -144,9 +148,10 @@ class _ContractionLaunch(TiledLaunch):
         for operand in self.operands:
             offsets = _OffsetsAlongK(b, operand.k, self.shape.k, kernel.first_k, kernel.shape.k)
             if len(operand.k.modes) > 1:
-                table = b.shared_buffer(kernel.memory, start, [length], "i32")
+                type_ = offset_type(self.problem)
+                table = b.shared_buffer(kernel.memory, start, [length], type_)
                 offsets.fill(table, length, kernel.coordinates.thread, self.variant.threads)
-                start += length * _ENTRY_BYTES
+                start += length * table.element_bytes
             made.append(offsets)
         if start > self.first_table:
             b.barrier()
@@ -207,7 +212,7 @@ class _OffsetsAlongK:
         b, self.table = self.b, table
         with b.loop(thread, length, threads) as loop:
             offset = self.layout.offset(_in_bounds(self.first + loop.index, self.extent))
-            b.store(b.signed_cast(offset, "i32"), table, [loop.index])
+            b.store(b.signed_cast(offset, table.element), table, [loop.index])
 
     def get(self, k: Number, count: int) -> list[Number]:
         """The offsets of `count` indices from `k` on, which is a multiple of `count`."""
@@ -216,7 +221,7 @@ class _OffsetsAlongK:
             return [
                 self.layout.offset(_in_bounds(k + number, self.extent)) for number in range(count)
             ]
-        at, width = k - self.first, min(count, CHUNK_BYTES // _ENTRY_BYTES)
+        at, width = k - self.first, min(count, CHUNK_BYTES // table.element_bytes)
         return [
             b.signed_cast(entry, "index")
             for number in range(0, count, width)
@@ -422,7 +427,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
 
     def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
         problem = _as_tiles(problem, variant)
-        tables = 2 * table_length(problem, variant) * _ENTRY_BYTES
+        tables = 2 * table_length(problem, variant) * offset_bytes(problem)
         return _first_table(problem, variant) + tables
 
 

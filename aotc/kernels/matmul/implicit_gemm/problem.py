@@ -47,7 +47,7 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
 
     `batch`, `rows` (M), `columns` (N) and `k_loops` (K) are the loops by role, the slowest first.
     `strides` are those of A, B and C, in elements, None for unknown ones. With `padding`, kernels
-    read the image in place of A.
+    read the image in place of A. `is_near`: offsets along K are known to fit 32 bits.
     """
 
     batch: tuple[Loop, ...]
@@ -56,6 +56,7 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
     k_loops: tuple[Loop, ...]
     strides: tuple[tuple[int | None, ...], ...]
     padding: Padding | None = None
+    is_near: bool = True
 
     @property
     def has_matrices(self) -> bool:
@@ -76,6 +77,15 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
     def operation(self) -> str:
         """See `Problem`. The name has no layout, as operands may have any rank."""
         return "_".join(("implicit_gemm", *self._elements()))
+
+
+def offset_type(problem: Problem) -> str:
+    """The type of the entries in a kernel's table of offsets along K."""
+    return "i32" if getattr(problem, "is_near", True) else "i64"
+
+
+def offset_bytes(problem: Problem) -> int:
+    return 4 if offset_type(problem) == "i32" else 8
 
 
 def known_count(loops: Sequence[Loop]) -> int | None:

@@ -49,8 +49,8 @@ def recognise_implicit_gemm(
     generic: Any, roots: Roots, *, allow_tf32: bool, needs_near: bool = True
 ) -> Matmul | None:
     """The contraction that the operation computes. None if it is no contraction, or kernels do not
-    support its operands. `needs_near`: offsets along K must fit 32 bits, as in the tables of the
-    kernels for GPUs."""
+    support its operands. `needs_near`: offsets along K must be known to fit 32 bits, which makes
+    the tables of the kernels for GPUs small."""
     inputs, outputs = ops.operand_groups(generic)
     values = [*inputs, *outputs]
     if len(inputs) != 2 or len(outputs) != 1 or generic.results:
@@ -132,7 +132,8 @@ def _product(
     loops = _loops((a, b, c), count)
     if loops is None:
         return None
-    if needs_near and not (_is_near(a, loops, k_loops) and _is_near(b, loops, k_loops)):
+    is_near = _is_near(a, loops, k_loops) and _is_near(b, loops, k_loops)
+    if needs_near and not is_near:
         return None
     ordered = [
         [loops[loop] for loop in _ordered(operand, _turning(loops, role))]
@@ -170,6 +171,7 @@ def _product(
         columns=tuple(ordered[2]),
         k_loops=tuple(ordered[3]),
         strides=tuple(operand.strides for operand in (a, b, c)),
+        is_near=is_near,
     )
     return Matmul(generic, a.value, b.value, c.value, problem, fill)
 

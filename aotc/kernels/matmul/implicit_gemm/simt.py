@@ -19,7 +19,7 @@ from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, offset_bytes, offset_type
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
     likely_tiles,
@@ -42,8 +42,6 @@ from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
 from aotc.kernels.matmul.simt.tiles import OperandTile
 
 _SHARED_BYTES = 160 * KIB
-_TABLE_ENTRY = "i32"
-_TABLE_ENTRY_BYTES = 4
 _REDUCTION_THREADS = 128
 _LEAST_EXTENT = 16  # the smallest K extent of a part
 
@@ -243,18 +241,19 @@ class _Kernel(Mainloop):
     def _make_tables(self, shared: Value) -> list[Buffer | None]:
         """For each operand, the offsets of the block's part of K, unless K has one stride."""
         b, length = self.b, table_length(self.problem, self.variant)
+        type_ = offset_type(self.problem)
         begin = end = _tile_bytes(self.gemm.problem, self.variant)
         tables: list[Buffer | None] = []
         for operand in self.operands:
             if len(operand.k.modes) < 2:
                 tables.append(None)
                 continue
-            table = b.shared_buffer(shared, end, [length], _TABLE_ENTRY)
-            end += length * _TABLE_ENTRY_BYTES
+            table = b.shared_buffer(shared, end, [length], type_)
+            end += length * table.element_bytes
             with b.loop(self.thread, length, self.variant.threads) as loop:
                 # Past the end of K, any valid offset will do.
                 k = minimum(self.k_begin + loop.index, self.gemm.sizes.k - 1)
-                entry = b.signed_cast(operand.k.offset(k), _TABLE_ENTRY)
+                entry = b.signed_cast(operand.k.offset(k), type_)
                 b.store(entry, table, [loop.index])
             tables.append(table)
         if end > begin:
@@ -405,7 +404,7 @@ class ImplicitSimt(ImplicitGemmFamily):
         return total + clocks_of_parts(problem, variant.split_k)
 
     def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
-        tables = 2 * table_length(problem, variant) * _TABLE_ENTRY_BYTES
+        tables = 2 * table_length(problem, variant) * offset_bytes(problem)
         return _tile_bytes(problem, variant) + tables
 
 

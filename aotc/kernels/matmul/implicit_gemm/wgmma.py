@@ -182,6 +182,7 @@ class ImplicitWgmma(ImplicitGemmFamily):
         plain = as_matmul(problem)
         return (
             plain is not None
+            and problem.is_near
             and not variant.transposes_c
             and not variant.small_m
             and WGMMA.can_implement(plain.problem, variant)
