@@ -433,6 +433,16 @@ def test_other_contractions_stay_loops(case: Contraction) -> None:
     assert case.problem is None
 
 
+def test_images_of_any_size_have_no_parts_of_k() -> None:
+    """Their sums could take any amount of memory."""
+    for case, family in ((ANY_SIZE, IMPLICIT_SIMT), (replace(ANY_SIZE, **HALF), IMPLICIT_MMA_SYNC)):
+        problem = case.problem
+        assert problem is not None
+        found = family.variants(problem)
+        assert found
+        assert {variant.split_k for variant in found} == {1}
+
+
 def test_a_table_of_k_needs_its_sizes() -> None:
     problem = replace(PLAIN, dynamic=(("a", 1), ("b", 1))).problem
     assert problem is not None

@@ -24,7 +24,12 @@ from aotc.kernels.matmul.implicit_gemm.problem import (
     offset_bytes,
     offset_type,
 )
-from aotc.kernels.matmul.implicit_gemm.split_k import clocks_of_parts, likely_tiles, table_length
+from aotc.kernels.matmul.implicit_gemm.split_k import (
+    clocks_of_parts,
+    likely_tiles,
+    parts_of,
+    table_length,
+)
 from aotc.kernels.matmul.mma_sync.copies import TileCopy
 from aotc.kernels.matmul.mma_sync.family import are_types_known, is_tile_whole
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
@@ -398,7 +403,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         found = [
             Variant(*tile, stages, copy_bytes, split_k=split_k)
             for tile in tiles
-            for split_k in (1, 2, 3, 4, 6, 8, 12, 16)
+            for split_k in parts_of(problem, 16)
         ]
         if copy_bytes > 1 and likely_count(problem.columns) <= _NARROW:
             # Few stages leave room for more blocks, which wait for different copies.

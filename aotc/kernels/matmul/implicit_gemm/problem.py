@@ -94,6 +94,6 @@ def known_count(loops: Sequence[Loop]) -> int | None:
     return prod(known) if len(known) == len(sizes) else None
 
 
-def likely_count(loops: Sequence[Loop]) -> int:
-    """The number of iterations of the loops together, with `LIKELY_SIZE` for unknown sizes."""
-    return prod(LIKELY_SIZE if loop.size is None else loop.size for loop in loops)
+def likely_count(loops: Sequence[Loop], unknown: int = LIKELY_SIZE) -> int:
+    """The number of iterations of the loops together, with `unknown` for unknown sizes."""
+    return prod(unknown if loop.size is None else loop.size for loop in loops)

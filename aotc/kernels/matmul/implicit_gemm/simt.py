@@ -23,6 +23,7 @@ from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, offset_bytes
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
     likely_tiles,
+    parts_of,
     split_k_extent,
     table_length,
 )
@@ -377,13 +378,13 @@ class ImplicitSimt(ImplicitGemmFamily):
         found = [
             Variant(*tile, *part, *copying, split_k=split_k)
             for tile, part in sizes
-            for split_k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+            for split_k in parts_of(problem, 32)
         ]
         if is_async and element == "f32":
             found += [
                 Variant(*tile, *part, *copying, split_k=split_k, sliced_k=sliced_k)
                 for tile, part, sliced_k in _BALANCED
-                for split_k in (1, 2, 3, 4)
+                for split_k in parts_of(problem, 4)
             ]
             found += [
                 Variant(*tile, *part, *copying, sliced_k=sliced_k)

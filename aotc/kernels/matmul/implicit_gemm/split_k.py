@@ -6,11 +6,16 @@ from typing import Protocol
 
 from aotc.chips import H100
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
-from aotc.kernels.matmul.problem import Problem
+from aotc.kernels.matmul.problem import LIKELY_SIZE, Problem
 
 # Clocks of the second launch, and the accumulators that a multiprocessor writes or reads per clock.
 _LAUNCH_CLOCKS = 5000
 _SUMS_EACH_CLOCK = 8
+# The assumed height and width of an image of unknown sizes.
+_LIKELY_IMAGE_SIZE = 64
+# The numbers of parts of K among which kernels are chosen. The sums of parts take memory, of which
+# images of unknown sizes could need any amount.
+_PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 class SplitKVariant(Protocol):
@@ -29,6 +34,11 @@ class SplitKVariant(Protocol):
     def stages(self) -> int: ...
 
 
+def parts_of(problem: ImplicitGemm, most: int) -> tuple[int, ...]:
+    """The numbers of parts of K that a kernel for the problem may have, up to `most`."""
+    return tuple(one for one in _PARTS if one <= most) if problem.is_near else (1,)
+
+
 def split_k_extent(problem: Problem, variant: SplitKVariant) -> int:
     """The K extent of a part, a multiple of the tile's."""
     assert problem.k is not None
@@ -43,7 +53,8 @@ def table_length(problem: Problem, variant: SplitKVariant) -> int:
 def likely_tiles(problem: ImplicitGemm, variant: SplitKVariant) -> tuple[int, int]:
     """The number of blocks, with a guess for unknown sizes, and the K extent of each."""
     loops = (problem.rows, problem.columns, problem.k_loops, problem.batch)
-    m, n, k, batches = map(likely_count, loops)
+    unknown = LIKELY_SIZE if problem.is_near else _LIKELY_IMAGE_SIZE
+    m, n, k, batches = (likely_count(one, unknown) for one in loops)
     tiles = batches * -(-m // variant.m) * -(-n // variant.n) * variant.split_k
     return tiles, -(-k // variant.split_k)
 
