@@ -134,19 +134,27 @@ CONVOLUTIONS: tuple[Contraction, ...] = tuple(
         ((64, 1536, 16, 16), (256, 3, 3)),
         ((1, 3, 112, 112), (64, 7, 7)),
         ((1, 8192, 4, 4), (512, 3, 3)),
-        ((8, 24, 112, 112), (24, 3, 3)),
     )
 )
-# Groups of few channels, which are last.
-_GROUPED = tuple(
-    Contraction(
-        f"groups_of_{few}",
-        {"n": 64, "g": 32, "f": few, "h": 28, "w": 28, "c": few, "p": 3, "q": 3},
-        *(("n", "h + p", "w + q", "g", "c"), ("g", "f", "p", "q", "c"), ("n", "h", "w", "g", "f")),
-        element="f16",
-        result="f32",
-    )
-    for few in (4, 8)
+# Of few columns, and groups of few channels, which are last.
+_NARROW = (
+    convolution(
+        "narrow", (8, 24, 112, 112), (24, 3, 3), layout="nhwc", element="f16", result="f32"
+    ),
+    *(
+        Contraction(
+            f"groups_of_{few}",
+            {"n": 64, "g": 32, "f": few, "h": 28, "w": 28, "c": few, "p": 3, "q": 3},
+            *(
+                ("n", "h + p", "w + q", "g", "c"),
+                ("g", "f", "p", "q", "c"),
+                ("n", "h", "w", "g", "f"),
+            ),
+            element="f16",
+            result="f32",
+        )
+        for few in (4, 8)
+    ),
 )
 
 
@@ -161,7 +169,7 @@ _ANY_BATCH = convolution(
 
 
 def implicit_gemms() -> Iterator[ImplicitGemm]:
-    for one in (*CONVOLUTIONS, *_GROUPED, _ANY_BATCH):
+    for one in (*CONVOLUTIONS, _ANY_BATCH, *_NARROW):
         problem = one.problem
         if problem is not None:
             yield problem
