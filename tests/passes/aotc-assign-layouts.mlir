@@ -12,6 +12,7 @@ memref.global "private" constant @sliced : memref<8x16x1x2xf16> = dense<1.0>
 memref.global "private" constant @single : memref<8x3x3xf16> = dense<1.0>
 memref.global "private" constant @depthwise : memref<8x2x3xf16> = dense<1.0>
 memref.global "private" constant @depthwise_of_images : memref<8x2x3xf16> = dense<1.0>
+memref.global "private" constant @product_of_channels : memref<8x8xf16> = dense<1.0>
 memref.global "private" constant @grouped : memref<2x8x8x3xf16> = dense<1.0>
 memref.global "private" constant @grouped_by_four : memref<4x8x4x3xf16> = dense<1.0>
 memref.global "private" constant @grouped_by_two : memref<4x8x2x3xf16> = dense<1.0>
@@ -366,3 +367,45 @@ func.func @between_images(%x: memref<2x8x6x7xf16>, %z: memref<2x8x5x5xf16>) {
 // CHECK-LABEL: func.func @between_images
 // CHECK:         memref.alloc() : memref<2x8x6x7xf16>
 // CHECK:         memref.alloc() : memref<2x8x5x5xf16>
+
+
+// The same behind a product of channels.
+func.func @behind_a_product(%x: memref<2x8x6x7xf16>, %z: memref<2x8x5x5xf16>) {
+  %zero = arith.constant 0.0 : f16
+  %w = memref.get_global @depthwise_of_images : memref<8x2x3xf16>
+  %image = memref.alloc() : memref<2x8x6x7xf16>
+  %p = memref.get_global @product_of_channels : memref<8x8xf16>
+  linalg.generic {indexing_maps = [#none, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%zero : f16) outs(%image : memref<2x8x6x7xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  linalg.generic {indexing_maps = [affine_map<(n, f, y, x, c) -> (n, c, y, x)>, affine_map<(n, f, y, x, c) -> (f, c)>, affine_map<(n, f, y, x, c) -> (n, f, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %p : memref<2x8x6x7xf16>, memref<8x8xf16>) outs(%image : memref<2x8x6x7xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  %y = memref.alloc() : memref<2x8x5x5xf16>
+  linalg.generic {indexing_maps = [#none, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%zero : f16) outs(%y : memref<2x8x5x5xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  linalg.generic {indexing_maps = [affine_map<(n, c, y, x, q, r) -> (n, c, y + q, x + r)>, affine_map<(n, c, y, x, q, r) -> (c, q, r)>, affine_map<(n, c, y, x, q, r) -> (n, c, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%image, %w : memref<2x8x6x7xf16>, memref<8x2x3xf16>) outs(%y : memref<2x8x5x5xf16>) {
+  ^bb0(%a: f16, %b: f16, %sum: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %sum, %product : f16
+    linalg.yield %next : f16
+  }
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : memref<2x8x5x5xf16>) outs(%z : memref<2x8x5x5xf16>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  memref.dealloc %image : memref<2x8x6x7xf16>
+  memref.dealloc %y : memref<2x8x5x5xf16>
+  return
+}
+// CHECK-LABEL: func.func @behind_a_product
+// CHECK:         memref.alloc() : memref<2x6x7x8xf16>
+// CHECK:         memref.alloc() : memref<2x5x5x8xf16>

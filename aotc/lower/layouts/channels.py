@@ -142,8 +142,10 @@ class _Plan:
         for convolution in list(self._convolutions.values()):
             if convolution.generic in here and convolution.has_window and convolution.reduced:
                 self._start_at(convolution)
+        products = [one.generic for one in self._convolutions.values() if one.reduced]
+        has_products = any(generic in here for generic in products)
         for generic in generics:
-            self._look_at_depthwise(generic)
+            self._look_at_depthwise(generic, has_products=has_products)
         self.taken += [
             one
             for one in self._convolutions.values()
@@ -219,9 +221,11 @@ class _Plan:
         found = _Convolution(generic, image, filter_, result, channels, reduced, bool(window))
         return found if not found.has_small_groups and self._can_order(found) else None
 
-    def _look_at_depthwise(self, generic: Any) -> None:
+    def _look_at_depthwise(self, generic: Any, *, has_products: bool) -> None:
         """Starts the propagation at a depthwise convolution, which has kernels for both layouts, if
-        most of its neighbours have the channels last: it is between layers of rows of channels."""
+        most of its neighbours have the channels last: it is between layers of rows of channels.
+        `has_products`: the function multiplies channels, too. A depthwise convolution is mostly
+        between such products, which are faster with the channels last."""
         _, outputs = ops.operand_groups(generic)
         accesses = self._accesses[generic]
         results = [one for one in accesses if one.value in outputs]
@@ -241,7 +245,11 @@ class _Plan:
         marks = [(one.value, one.along(channels)) for one in (image, result)]
         roots = {_root(value) for value, _ in marks}
         votes = [vote for value, last in marks for vote in self._votes(value, last, roots)]
-        if votes.count(True) > votes.count(False):
+        size = ir.MemRefType(image.value.type).shape[image.loops.index(*channels)]
+        has_copies = size > 0 and size % _LEAST_COPY_ELEMENTS == 0
+        if votes.count(True) > votes.count(False) or (
+            votes and has_copies and has_products and all(map(_is_allocated, roots))
+        ):
             self._propagate(marks)
 
     def _votes(self, value: Value, last: Dimensions, roots: set[Any]) -> Iterator[bool]:
@@ -388,6 +396,11 @@ def _views(value: Value) -> Iterator[Any]:
     while (owner := ops.defining(value)) is not None and owner.name in permute.VIEWS:
         yield owner
         value = owner.operands[0]
+
+
+def _is_allocated(root: Any) -> bool:
+    owner = ops.defining(root)
+    return owner is not None and owner.name == "memref.alloc"
 
 
 def _root(value: Value) -> Any:
