@@ -4,7 +4,7 @@
 the contraction becomes a matmul of views (`flattened`). A batch that shares one matrix becomes a
 matmul of a view that broadcasts it (`broadcast`). All others have implicit GEMM kernels, in modules
 named after the matmul families that they reuse: `wgmma` on Hopper (`wgmma_table` for an unknown
-number of images), `mma_sync`, `simt`, and `cpu` for the CPU device. `operand` maps indices to
-offsets of elements, `split_k` has the extents and costs of split-K, and `padding` finds images in
-front of the operation that pads them.
+number of images), `mma_sync`, `simt`, and `cpu` for the CPU device, and `direct` for groups of few
+channels. `operand` maps indices to offsets of elements, `output` stores to them, `split_k` has the
+extents and costs of split-K, and `padding` finds images in front of the operation that pads them.
 """

@@ -15,13 +15,13 @@ from aotc.builder.numbers import Number, Value, compare, divide_up, minimum, unr
 from aotc.chips import H100
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
-from aotc.kernels.matmul.implicit_gemm.mma_sync import OutputOfLoops
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
+from aotc.kernels.matmul.implicit_gemm.output import OutputOfLoops
 from aotc.kernels.matmul.implicit_gemm.problem import (
     ImplicitGemm,
-    Loop,
     known_count,
     likely_count,
+    step_of,
 )
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments
 from aotc.kernels.matmul.scalar import accumulator_type_of, has_known_types, launch
@@ -171,13 +171,9 @@ class ImplicitDirect(ImplicitGemmFamily):
 def _has_neighbours(problem: ImplicitGemm) -> bool:
     """Whether the elements of A that neighbouring batches multiply follow each other."""
 
-    def step(loop: Loop) -> int | None:
-        moves = [(problem.strides[0][dimension], factor) for dimension, factor in loop.a]
-        known = [stride * factor for stride, factor in moves if stride is not None]
-        return sum(known) if len(known) == len(moves) else None
-
     inner = problem.k_loops[-1]
-    return step(inner) == 1 and step(problem.batch[-1]) == inner.size
+    strides, outer = problem.strides[0], problem.batch[-1]
+    return step_of(strides, inner.a) == 1 and step_of(strides, outer.a) == inner.size
 
 
 IMPLICIT_DIRECT = ImplicitDirect()

@@ -7,8 +7,6 @@ multiplied. The offset of each k is looked up in a table in shared memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,12 +16,8 @@ from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import (
-    ImplicitGemm,
-    likely_count,
-    offset_bytes,
-    offset_type,
-)
+from aotc.kernels.matmul.implicit_gemm.output import OutputOfLoops
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
     likely_tiles,
@@ -36,10 +30,7 @@ from aotc.kernels.matmul.mma_sync.kernel import Kernel
 from aotc.kernels.matmul.mma_sync.launch import TiledLaunch
 from aotc.kernels.matmul.mma_sync.store import (
     Output,
-    add_to_old,
-    elements_of_c,
     load_vector,
-    store_vector,
 )
 from aotc.kernels.matmul.mma_sync.tiles import (
     CHUNK_BYTES,
@@ -52,9 +43,7 @@ from aotc.kernels.matmul.mma_sync.tiles import shared_bytes as bytes_of_tiles
 from aotc.kernels.matmul.problem import (
     ELEMENT_BYTES,
     Arguments,
-    EpilogueBuilder,
     Matrix,
-    Place,
     Problem,
 )
 from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
@@ -127,7 +116,7 @@ class _ContractionLaunch(TiledLaunch):
         shape = ProblemShape(*(count_of(b, arguments, loops) for loops in roles))
         bytes_ = IMPLICIT_MMA_SYNC.shared_bytes(problem, variant)
         super().__init__(b, problem, variant, shape, bytes_)
-        self.first_table = _first_table(problem, variant)
+        self.first_table, self.offset_type = _first_table(problem, variant), problem.offset_type
         self.epilogue = arguments.epilogue
 
     def copies(self, kernel: Kernel) -> list[TileCopy]:
@@ -153,7 +142,7 @@ class _ContractionLaunch(TiledLaunch):
         for operand in self.operands:
             offsets = _OffsetsAlongK(b, operand.k, self.shape.k, kernel.first_k, kernel.shape.k)
             if len(operand.k.modes) > 1:
-                type_ = offset_type(self.problem)
+                type_ = self.offset_type
                 table = b.shared_buffer(kernel.memory, start, [length], type_)
                 offsets.fill(table, length, kernel.coordinates.thread, self.variant.threads)
                 start += length * table.element_bytes
@@ -172,34 +161,6 @@ class _ContractionLaunch(TiledLaunch):
             )
 
         reduction.reduce(store)
-
-
-class OutputOfLoops:
-    """Stores to a C of any rank, by the layouts of its loops."""
-
-    has_padded_rows = False
-
-    def __init__(
-        self,
-        b: Builder,
-        problem: Problem,
-        c: Operand,
-        batch: Number,
-        epilogue: EpilogueBuilder | None,
-    ) -> None:
-        self.b, self.problem, self.c = b, problem, c
-        self.batch, self.epilogue = batch, epilogue
-
-    def store(self, accumulators: Sequence[Value], row: Number, column: Number) -> None:
-        b, c = self.b, self.c
-        at = c.batch.offset(self.batch) + c.m.offset(row)
-        at = at + c.n.offset(column)
-        if self.problem.adds:
-            accumulators = add_to_old(b, self.problem, accumulators, c.buffer, [at])
-        columns = b.values([column + number for number in range(len(accumulators))])
-        place = Place(b.value(self.batch), b.value(row), columns)
-        values = elements_of_c(b, self.problem, accumulators, place, self.epilogue)
-        store_vector(b, values, c.buffer, [at])
 
 
 class _OffsetsAlongK:
@@ -432,7 +393,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
 
     def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
         problem = _as_tiles(problem, variant)
-        tables = 2 * table_length(problem, variant) * offset_bytes(problem)
+        tables = 2 * table_length(problem, variant) * problem.offset_bytes
         return _first_table(problem, variant) + tables
 
 

@@ -66,6 +66,15 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
     def is_padded(self) -> bool:
         return self.padding is not None
 
+    @property
+    def offset_type(self) -> str:
+        """The type of the entries in a kernel's table of offsets along K."""
+        return "i32" if self.is_near else "i64"
+
+    @property
+    def offset_bytes(self) -> int:
+        return 4 if self.is_near else 8
+
     def without_padding(self) -> ImplicitGemm:
         return replace(self, padding=None)
 
@@ -79,13 +88,16 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
         return "_".join(("implicit_gemm", *self._elements()))
 
 
-def offset_type(problem: Problem) -> str:
-    """The type of the entries in a kernel's table of offsets along K."""
-    return "i32" if getattr(problem, "is_near", True) else "i64"
-
-
-def offset_bytes(problem: Problem) -> int:
-    return 4 if offset_type(problem) == "i32" else 8
+def step_of(strides: Sequence[int | None], moves: Moves) -> int | None:
+    """The distance in elements that a loop with these moves goes in an operand with these strides;
+    None if a stride is unknown."""
+    total = 0
+    for dimension, factor in moves:
+        stride = strides[dimension]
+        if stride is None:
+            return None
+        total += stride * factor
+    return total
 
 
 def known_count(loops: Sequence[Loop]) -> int | None:

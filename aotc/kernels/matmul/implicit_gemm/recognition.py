@@ -15,7 +15,13 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import maps_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, Moves, known_count
+from aotc.kernels.matmul.implicit_gemm.problem import (
+    ImplicitGemm,
+    Loop,
+    Moves,
+    known_count,
+    step_of,
+)
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix
 from aotc.kernels.matmul.recognition import Matmul, accumulator_of, fill_of, multiplies
 from aotc.mlir import ir
@@ -36,13 +42,7 @@ class _Operand(Struct, frozen=True):
 
     def step(self, loop: int) -> int | None:
         """The stride of the loop in elements; 0 if it does not move in the operand."""
-        total = 0
-        for dimension, factor in self.moves[loop]:
-            stride = self.strides[dimension]
-            if stride is None:
-                return None
-            total += stride * factor
-        return total
+        return step_of(self.strides, self.moves[loop])
 
 
 def recognise_implicit_gemm(

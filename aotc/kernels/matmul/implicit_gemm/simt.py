@@ -19,7 +19,7 @@ from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, offset_bytes, offset_type
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
     likely_tiles,
@@ -242,7 +242,7 @@ class _Kernel(Mainloop):
     def _make_tables(self, shared: Value) -> list[Buffer | None]:
         """For each operand, the offsets of the block's part of K, unless K has one stride."""
         b, length = self.b, table_length(self.problem, self.variant)
-        type_ = offset_type(self.problem)
+        type_ = self.gemm.problem.offset_type
         begin = end = _tile_bytes(self.gemm.problem, self.variant)
         tables: list[Buffer | None] = []
         for operand in self.operands:
@@ -405,7 +405,7 @@ class ImplicitSimt(ImplicitGemmFamily):
         return total + clocks_of_parts(problem, variant.split_k)
 
     def shared_bytes(self, problem: ImplicitGemm, variant: Variant) -> int:
-        tables = 2 * table_length(problem, variant) * offset_bytes(problem)
+        tables = 2 * table_length(problem, variant) * problem.offset_bytes
         return _tile_bytes(problem, variant) + tables
 
 
