@@ -1,4 +1,4 @@
-"""Which operand of an operation has the sizes of its result."""
+"""Values that have the same sizes: operands and results of operations, and sizes of buffers."""
 
 from __future__ import annotations
 
@@ -54,3 +54,46 @@ def same_sized_operand(operation: Any, number: int) -> Any | None:
     elif of_elements := elementwise_operands(operation):
         found = of_elements[0]
     return found if found is not None and isinstance(found.type, _SHAPED) else None
+
+
+def is_size_of(size: Any, buffer: Any, dimension: int) -> bool:
+    """Whether a value of type index is known to be the size of a dimension of a buffer."""
+    if not ir.MemRefType(buffer.type).is_dynamic_dim(dimension):
+        return bool(ops.known_index(size) == ir.MemRefType(buffer.type).shape[dimension])
+    owner = ops.defining(size)
+    if owner is not None and owner.name == "memref.dim":
+        read = ops.known_index(owner.operands[1])
+        return read is not None and _origin(buffer, dimension) == _origin(owner.operands[0], read)
+    return bool(_origin(buffer, dimension) == (size, None))
+
+
+def _origin(buffer: Any, dimension: int) -> tuple[Any, int | None]:
+    """Where the dynamic size of a dimension comes from: a value of type index, or the dimension of
+    another buffer."""
+    owner = ops.defining(buffer)
+    if owner is None:
+        return buffer, dimension
+    name = owner.name
+    dynamic = sum(map(ir.MemRefType(buffer.type).is_dynamic_dim, range(dimension)))
+    if name in ("memref.alloc", "memref.alloca"):
+        return _origin_of_size(owner.operands[dynamic])
+    if name == "memref.expand_shape":
+        return _origin_of_size(owner.operands[1 + dynamic])
+    if name == "memref.cast" and isinstance(owner.operands[0].type, ir.MemRefType):
+        return _origin(owner.operands[0], dimension)
+    if name == "memref.collapse_shape":
+        group = ir.ArrayAttr(ir.ArrayAttr(owner.attributes["reassociation"])[dimension])
+        shape = ir.MemRefType(owner.operands[0].type).shape
+        several = [i.value for i in group if shape[i.value] != 1]
+        if len(several) == 1:
+            return _origin(owner.operands[0], several[0])
+    return buffer, dimension
+
+
+def _origin_of_size(size: Any) -> tuple[Any, int | None]:
+    owner = ops.defining(size)
+    if owner is not None and owner.name == "memref.dim":
+        dimension = ops.known_index(owner.operands[1])
+        if dimension is not None:
+            return _origin(owner.operands[0], dimension)
+    return size, None

@@ -337,7 +337,7 @@ _RAGGED = {
     name: partial(_ragged_values, lengths)
     for name, lengths in {
         "short": np.r_[np.arange(5000) % 3, 999, np.arange(100) % 4],
-        "power": np.r_[0, 40000 // np.arange(1, 3000), 0, 0],
+        "power": np.r_[0, 10000 // np.arange(1, 3000), 0, 0],
         "long": np.arange(600) % 211,
         "blocks": np.array([20000, 0, 15000, 3]),
     }.items()

@@ -36,7 +36,8 @@ DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
 class Layer:
     """A depthwise convolution of `images` images (of any number, if `is_dynamic`), whose input is
     padded by `low` and `high` in each dimension. With an `epilogue`, a bias is added, then a
-    residual; then SiLU is applied. `is_last`: the channels are the last dimension."""
+    residual; then SiLU is applied. `is_last`: the channels are the last dimension. `is_open`:
+    images have any size."""
 
     name: str
     channels: int
@@ -51,6 +52,7 @@ class Layer:
     is_dynamic: bool = False
     epilogue: bool = False
     is_last: bool = False
+    is_open: bool = False
 
     @property
     def padded(self) -> tuple[int, ...]:
@@ -64,7 +66,8 @@ class Layer:
 
     def _type(self, sizes: tuple[int, ...]) -> str:
         images = "?" if self.is_dynamic else self.images
-        return f"tensor<{'x'.join(map(str, self._placed(images, sizes)))}x{self.element}>"
+        known = self._placed(images, ("?",) * len(sizes) if self.is_open else sizes)
+        return f"tensor<{'x'.join(map(str, known))}x{self.element}>"
 
     def _placed(self, images: Any, sizes: tuple[int, ...]) -> tuple[Any, ...]:
         """The shape of an input or a result."""
@@ -99,13 +102,21 @@ class Layer:
             f"dense<[{', '.join(map(str, one))}]> : tensor<2xi64>"
             for one in (self.strides, self.dilations)
         )
-        sizes = "%images" if self.is_dynamic else ""
+        spatial = (1, 2) if self.is_last else (2, 3)
+        dynamic = [0] * self.is_dynamic + [*spatial] * self.is_open
+        sizes = ", ".join(f"%size{one}" for one in dynamic)
+        reads = "\n".join(
+            f"%size{one} = tensor.dim %residual, %c{one} : {result}" for one in dynamic
+        )
         return f"""
 func.func @{self.name}({arguments}) -> {result} attributes {{llvm.emit_c_interface}} {{
   %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
   %zero = arith.constant 0.0 : {self.element}
   %one = arith.constant 1.0 : {self.element}
-  %images = tensor.dim %x, %c0 : {source}
+  {reads}
   {pad}
   %empty = tensor.empty({sizes}) : {result}
   %zeros = linalg.fill ins(%zero : {self.element}) outs(%empty : {result}) -> {result}
@@ -137,7 +148,7 @@ func.func @{self.name}({arguments}) -> {result} attributes {{llvm.emit_c_interfa
     def is_worth_a_kernel(self) -> bool:
         """Whether GPUs have a kernel for it."""
         work = self.images * self.channels * math.prod(self.outputs) * math.prod(self.filter_)
-        return self.is_dynamic or work >= LEAST_WORK
+        return self.is_dynamic or self.is_open or work >= LEAST_WORK
 
     def operands(self) -> list[Array]:
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))
@@ -209,6 +220,24 @@ LAYERS += [
     replace(layer, name=f"{layer.name}_last", channels=channels, is_last=True)
     for layer, channels in zip(LAYERS, itertools.cycle((5, 16, 35, 3, 64, 24)), strict=False)
 ]
+_OPEN = (
+    *(
+        "any_finished",
+        "strided_finished",
+        "odd_input",
+        "aligned",
+        "not_padded_strided",
+        "asymmetric",
+    ),
+    *("mixed", "dilated_strided", "third", "beyond", "small", "tiny_strided", "large", "wide"),
+    *("double", "half", "finished_last", "strided_last", "mixed_last"),
+    *("large_strided_last", "not_padded_last", "half_last"),
+)
+LAYERS += [
+    replace(layer, name=f"{layer.name}_open", is_open=True)
+    for layer in LAYERS
+    if layer.name in _OPEN
+]
 # Loops are for these: one output along a row.
 OTHERS = [Layer("one_column", 9, (3, 2), (7, 7), 2, strides=(2, 2), low=(3, 3), high=(3, 3))]
 
@@ -237,7 +266,7 @@ def library(folder: Path) -> Library:
 
 def call(library: Library, layer: Layer, operands: list[Array]) -> Array:
     """A result of known size is the last argument."""
-    if layer.is_dynamic:
+    if layer.is_dynamic or layer.is_open:
         return library.call(layer.name, *operands)  # type: ignore[no-any-return]
     result = np.full_like(operands[-1], np.nan)
     library.call(layer.name, *operands, result)
@@ -312,7 +341,8 @@ def test_packed_rows_begin_at_cache_lines(size: int, stride: int, padding: int) 
     outputs = (size + 2 * padding - 3) // stride + 1
     window = Window(size, outputs, 3, stride, 1, padding, 1)
     problem: Any = SimpleNamespace(height=window, width=window, taps=9)
-    packing = _Packing(problem, Variant(rows=8, vectors=1, width=16, band=8, planes=1))
+    variant = Variant(rows=8, vectors=1, width=16, band=8, planes=1, columns=outputs)
+    packing = _Packing(problem, variant)
     assert packing.pitch % 16 == 0
     for part in packing.parts.values():
         _, place = _first_packed(window, part.column)

@@ -13,10 +13,11 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.effects import Access, access_of
+from aotc.analysis.same_sizes import is_size_of
+from aotc.builder.numbers import Number, Scalar
 from aotc.kernels.matmul.fusion.collapsed import collapse, collapsed_type
 from aotc.lower.mapping.build import create_loop, create_parallel
 from aotc.lower.mapping.columns import Columns, describe_columns
-from aotc.lower.mapping.nest import known_trips, loop_trips
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of
 
@@ -43,11 +44,10 @@ def merge_dimensions(loop: Any, views: _Views | None = None) -> Any:
     """The scf.parallel, which has no results, with as few dimensions as possible; `loop` itself if
     none can be merged."""
     variables = list(loop.regions[0].blocks[0].arguments)
-    lowers, _, steps, _ = ops.operand_groups(loop)
-    sizes = _sizes(lowers, steps, loop_trips(loop))
-    groups = _groups(variables, sizes)
+    lowers, uppers, steps, _ = ops.operand_groups(loop)
+    groups = _groups(variables, _sizes(lowers, uppers, steps))
     merged = len(groups) < len(variables)
-    return _merge(loop, groups, sizes, views) if merged else loop
+    return _merge(loop, groups, views) if merged else loop
 
 
 def merge_columns(loop: Any) -> None:
@@ -71,9 +71,8 @@ def _merge_nest(columns: Columns, views: _Views) -> None:
         if others or inner.name != "scf.for":
             return
         nest.append(inner)
-    lowers, _, steps = zip(*columns.bounds, strict=True)
-    sizes = _sizes(lowers, steps, [known_trips(*one) for one in columns.bounds])
-    if len(nest) == 1 or len(_groups(columns.variables, sizes)) > 1:
+    lowers, uppers, steps = zip(*columns.bounds, strict=True)
+    if len(nest) == 1 or len(_groups(columns.variables, _sizes(lowers, uppers, steps))) > 1:
         return
     _, *carried = nest[-1].regions[0].blocks[0].arguments
     end = list(nest[-1].regions[0].blocks[0].operations)[-1].operation
@@ -88,7 +87,7 @@ def _merge_nest(columns: Columns, views: _Views) -> None:
 
     with columns.loop.location, ir.InsertionPoint(columns.loop):
         zero, one = ops.constant_index(0), ops.constant_index(1)
-        count = ops.constant_index(math.prod(size or 0 for size in sizes))
+        count = _product(uppers)
         inits = list(columns.loop.operands)[3:]
         for old, new in zip(
             columns.loop.results, create_loop(zero, count, one, inits, inside), strict=True
@@ -97,24 +96,33 @@ def _merge_nest(columns: Columns, views: _Views) -> None:
     ops.erase(columns.loop)
 
 
-def _sizes(
-    lowers: Sequence[Any], steps: Sequence[Any], trips: Sequence[int | None]
-) -> list[int | None]:
-    """The trip count of each dimension that starts at 0 with step 1; None if it is unknown or has
+def _sizes(lowers: Sequence[Any], uppers: Sequence[Any], steps: Sequence[Any]) -> list[Any | None]:
+    """The size of each dimension that starts at 0 with step 1, a value of type index; None for
     another form."""
     return [
-        count if ops.known_index(lower) == 0 and ops.known_index(step) == 1 else None
-        for lower, step, count in zip(lowers, steps, trips, strict=True)
+        upper if ops.known_index(lower) == 0 and ops.known_index(step) == 1 else None
+        for lower, upper, step in zip(lowers, uppers, steps, strict=True)
     ]
 
 
-def _groups(variables: Sequence[Any], sizes: Sequence[int | None]) -> list[list[int]]:
+def _product(sizes: Sequence[Any]) -> Any:
+    """The product of values of type index, created at the insertion point."""
+    known = [ops.known_index(size) for size in sizes]
+    total: Number = math.prod(size for size in known if size is not None)
+    for size, number in zip(sizes, known, strict=True):
+        if number is None:
+            total = Scalar(size) * total
+    return ops.constant_index(total) if isinstance(total, int) else total
+
+
+def _groups(variables: Sequence[Any], sizes: Sequence[Any | None]) -> list[list[int]]:
     """The groups of dimensions that are merged, by their numbers."""
     accesses = {variable: _accesses(variable) for variable in variables}
     groups = [[0]]
     for inner in range(1, len(variables)):
         outer = groups[-1][-1]
-        if sizes[outer] and sizes[inner] and _are_one(variables, outer, inner, sizes, accesses):
+        is_plain = sizes[outer] is not None and sizes[inner] is not None
+        if is_plain and _are_one(variables, outer, inner, sizes, accesses):
             groups[-1].append(inner)
         else:
             groups.append([inner])
@@ -136,7 +144,7 @@ def _are_one(
     variables: Sequence[Any],
     outer: int,
     inner: int,
-    sizes: Sequence[int | None],
+    sizes: Sequence[Any | None],
     accesses: dict[Any, list[Access] | None],
 ) -> bool:
     """Whether two dimensions can be merged.
@@ -153,7 +161,7 @@ def _are_one(
         place = access.indices.index(first) + 1
         if place == type_.rank or access.indices[place] != second:
             return False
-        if not type_.has_static_shape or type_.shape[place] != sizes[inner]:
+        if not is_size_of(sizes[inner], access.memref, place):
             return False
         if collapsed_type(access.memref, _all_but(place, type_.rank)) is None:
             return False
@@ -165,17 +173,13 @@ def _all_but(place: int, rank: int) -> list[list[int]]:
     return [[i, i + 1] if i + 1 == place else [i] for i in range(rank) if i != place]
 
 
-def _merge(
-    loop: Any, groups: Sequence[Sequence[int]], sizes: Sequence[int | None], views: _Views | None
-) -> Any:
+def _merge(loop: Any, groups: Sequence[Sequence[int]], views: _Views | None) -> Any:
     old = loop.regions[0].blocks[0]
     variables = list(old.arguments)
     lowers, uppers, steps, _ = ops.operand_groups(loop)
     with loop.location, ir.InsertionPoint(loop):
         ends = [
-            uppers[group[0]]
-            if len(group) == 1
-            else ops.constant_index(math.prod(sizes[dimension] or 0 for dimension in group))
+            uppers[group[0]] if len(group) == 1 else _product([uppers[i] for i in group])
             for group in groups
         ]
         firsts = [group[0] for group in groups]

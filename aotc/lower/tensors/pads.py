@@ -17,10 +17,15 @@ from aotc.lower.tensors.windows import extents_of, is_monotone, largest_index, w
 from aotc.mlir import ir
 from aotc.rewrites.by_text import replace_by_text
 
+_NE = 1  # arith.cmpi's number for "not equal"
+_IS_EMPTY = "an image of convolutions or poolings has no elements"
+# What gives a tensor another shape.
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
+
 
 def expand_pads(module: Any) -> None:
-    """Changes the pads in `module` in place whose padded dimensions have static sizes. Other
-    dimensions, such as a batch, may be dynamic."""
+    """Changes the pads in `module` in place whose padded dimensions have static sizes, or whose
+    results are only read by windows. Other dimensions, such as a batch, may be dynamic."""
     with module.context:
         for pad in ops.find(module.operation, "tensor.pad"):
             value = _value(pad)
@@ -33,12 +38,16 @@ def expand_pads(module: Any) -> None:
             if not any(low + high) and source == result:
                 ops.replace(pad, [pad.operands[0]])
                 continue
-            is_known = not any(
-                (low[i] or high[i] or not result.is_dynamic_dim(i)) and source.is_dynamic_dim(i)
-                for i in range(source.rank)
-            )
-            if value is None or not is_known or min(low + high, default=0) < 0 or 0 in source.shape:
+            if value is None or min(low + high, default=0) < 0 or 0 in source.shape:
                 continue
+            unknown = [i for i in range(source.rank) if source.is_dynamic_dim(i)]
+            if any(not result.is_dynamic_dim(i) for i in unknown):
+                continue
+            if any(low[i] or high[i] for i in unknown) and not _is_read_by_windows(pad):
+                continue
+            for i in unknown:
+                if low[i] or high[i]:
+                    _assert_elements(pad, i)
             _expand(pad, value, low, high)
 
 
@@ -70,6 +79,33 @@ def _drop_unread(pad: Any, high: list[int]) -> list[int]:
     return high
 
 
+def _is_read_by_windows(pad: Any) -> bool:
+    """Whether convolutions and poolings are all that reads the result. These have no images without
+    elements, which need no memory that could be read."""
+    reads = [(use.owner.operation, use.operand_number) for use in pad.results[0].uses]
+    while reads:
+        user, number = reads.pop()
+        if user.name == "tensor.dim":
+            continue
+        if user.name in _RESHAPES:
+            reads += [(use.owner.operation, use.operand_number) for use in user.results[0].uses]
+            continue
+        maps = window_maps(user)
+        if not maps or all(isinstance(one, ir.AffineDimExpr) for one in maps[number].results):
+            return False
+    return True
+
+
+def _assert_elements(pad: Any, dimension: int) -> None:
+    """Asserts that the source has elements along a dimension: one of them is read in place of
+    padding, and dropped."""
+    with pad.location, ir.InsertionPoint(pad):
+        size = ops.create(
+            "tensor.dim", [pad.operands[0], ops.constant(ops.index(), dimension)], [ops.index()]
+        )
+        ops.create_assert(ops.compare(_NE, size.result, ops.constant(ops.index(), 0)), _IS_EMPTY)
+
+
 def _value(pad: Any) -> Any | None:
     """The padding value if it is the same everywhere; otherwise None."""
     block = pad.regions[0].blocks[0]
@@ -80,6 +116,7 @@ def _value(pad: Any) -> Any | None:
 def _expand(pad: Any, value: Any, low: list[int], high: list[int]) -> None:
     source, result = pad.operands[0].type, pad.results[0].type
     rank, element = result.rank, result.element_type
+    dynamic = [i for i in range(rank) if result.is_dynamic_dim(i)]
     dimensions = ", ".join(f"d{i}" for i in range(rank))
     identity = f"affine_map<({dimensions}) -> ({dimensions})>"
     kinds = ", ".join(['"parallel"'] * rank)
@@ -91,7 +128,6 @@ def _expand(pad: Any, value: Any, low: list[int], high: list[int]) -> None:
         lines += [
             f"%low{i} = arith.constant {low[i]} : index",
             f"%at{i} = arith.subi %i{i}, %low{i} : index",
-            f"%size{i} = arith.constant {source.get_dim_size(i)} : index",
             # The comparison is unsigned, so that a negative index is out of range as well.
             f"%is_in{i} = arith.cmpi ult, %at{i}, %size{i} : index",
         ]
@@ -108,16 +144,22 @@ def _expand(pad: Any, value: Any, low: list[int], high: list[int]) -> None:
         f"%read = tensor.extract %source[{place}] : {source}",
         f"%chosen = arith.select {inside}, %read, %value : {element}",
     ]
-    body = "\n".join(lines)
-    dynamic = [i for i in range(rank) if result.is_dynamic_dim(i)]
-    sizes = "\n".join(
-        f"%dim{i} = arith.constant {i} : index\n%count{i} = tensor.dim %source, %dim{i} : {source}"
-        for i in dynamic
-    )
+    sizes = []
+    for i in sorted({*dynamic, *padded}):
+        sizes += [
+            f"%number{i} = arith.constant {i} : index",
+            f"%size{i} = tensor.dim %source, %number{i} : {source}",
+        ]
+    for i in dynamic:
+        sizes += [
+            f"%added{i} = arith.constant {low[i] + high[i]} : index",
+            f"%count{i} = arith.addi %size{i}, %added{i} : index",
+        ]
+    body, before = "\n".join(lines), "\n".join(sizes)
     counts = ", ".join(f"%count{i}" for i in dynamic)
     text = f"""
 func.func @pad(%source: {source}, %value: {element}) -> {result} {{
-{sizes}
+{before}
   %empty = tensor.empty({counts}) : {result}
   %padded = linalg.generic {{indexing_maps = [{identity}], iterator_types = [{kinds}]}}
       outs(%empty : {result}) {{

@@ -1,9 +1,10 @@
 """A direct depthwise convolution for the CPU device, whose planes are contiguous (NCHW).
 
-A block is one thread, which computes a band of output rows of some planes. For each plane it packs
-the input rows of the band, with the padding around them, into memory that stays in the core's
-caches. Packing removes strides: the packed input has a part for each remainder of rows and columns
-modulo the strides, so that for each tap the inputs of adjacent outputs are adjacent.
+A block is one thread, which computes a band of output rows of some planes, or the part of a band in
+some columns, if the width is not known. For each plane it packs the input rows of the band, with
+the padding around them, into memory that stays in the core's caches. Packing removes strides: the
+packed input has a part for each remainder of rows and columns modulo the strides, so that for each
+tap the inputs of adjacent outputs are adjacent.
 
 The mainloop keeps the accumulators of some rows and vectors of columns in registers over all taps.
 An input vector is loaded once for all rows that use it. Accumulators past the last column or row
@@ -15,20 +16,35 @@ Multiplications and additions may be contracted: hardware with fused multiply-ad
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Builder
-from aotc.builder.numbers import Number, Value, compare, signed_maximum, signed_minimum, unravel
+from aotc.builder.numbers import (
+    Number,
+    Value,
+    compare,
+    divide_up,
+    is_equal,
+    select,
+    signed_maximum,
+    signed_minimum,
+    unravel,
+)
 from aotc.kernels.cpu.levels import SSE2, is_for_level
 from aotc.kernels.matmul.cpu.kernel import CpuFamily, computed_in, has_convertible_types
+from aotc.kernels.matmul.depthwise.extents import extents_of
 from aotc.kernels.matmul.depthwise.kernel import DepthwiseKernel
 from aotc.kernels.matmul.depthwise.mainloop import (
     BAND_BYTES,
     BLOCK_WORK,
+    LARGE_IMAGE,
     InputVector,
     input_vectors,
     inputs_along,
+    mean_waste,
     tile_cost,
     tiles,
 )
@@ -43,6 +59,8 @@ from aotc.mlir import ir
 _VECTOR_BYTES = (64, 32, 16)
 _BYTES_OF_OPERATION = 16
 _MOST_PLANES = 32
+# The columns of a part of a single row of unknown length.
+_LONG_ROW = 512
 # Filters of at most this number of taps stay in registers, broadcast.
 _MOST_HELD_TAPS = 9
 # The largest ratio of a row's elements in memory to those that are packed, if its vectors begin at
@@ -52,14 +70,15 @@ _MOST_PITCH = 1.15
 
 class Variant(Struct, frozen=True):
     """Parameters of a kernel. The mainloop keeps `rows` x `vectors` accumulators of `width`
-    elements in registers. A block computes a band of `band` output rows, a multiple of `rows`, of
-    `planes` planes."""
+    elements in registers. A block computes `columns` columns of a band of `band` output rows, a
+    multiple of `rows`, of `planes` planes."""
 
     rows: int
     vectors: int
     width: int
     band: int
     planes: int
+    columns: int
 
 
 class _Part(Struct, frozen=True):
@@ -89,6 +108,11 @@ def _first_packed(window: Window, remainder: int) -> tuple[int, int]:
     return index, (index + window.padding) // window.stride
 
 
+def is_cut(problem: Depthwise) -> bool:
+    """Whether blocks compute parts of rows."""
+    return problem.width.outputs is None
+
+
 class _Packing:
     """The layout of the packed input of a band of rows, and the accumulators that use its
     vectors."""
@@ -96,16 +120,17 @@ class _Packing:
     def __init__(self, problem: Depthwise, variant: Variant) -> None:
         self.problem, self.variant = problem, variant
         height, width = problem.height, problem.width
-        columns = -(-width.outputs // (variant.width * variant.vectors))
-        self.column_groups = columns
-        self.columns = columns * variant.width * variant.vectors
+        step = variant.width * variant.vectors
+        self.columns = -(-variant.columns // step) * step
+        # Columns are packed from a multiple of the stride on, which may be in front of the first.
+        lead = 1 if is_cut(problem) and width.padding % width.stride else 0
+        self.size = lead
         # The elements from one row of a part to the next: whole vectors, if few are added.
-        packed = -(-width.reach // width.stride)
+        packed = -(-width.reach_of(variant.columns) // width.stride) + lead
         whole = -(-packed // variant.width) * variant.width
         is_aligned = whole <= _MOST_PITCH * packed
         self.pitch = whole if is_aligned else packed
         self.parts: dict[tuple[int, int], _Part] = {}
-        self.size = 0
         for row in _remainders(height):
             rows = variant.band + _last_tap(height, row)
             for column in _remainders(width):
@@ -121,7 +146,7 @@ class _Packing:
     @property
     def accumulators(self) -> int:
         """The number of accumulators of a band, including those stored past its end."""
-        return self.variant.band * self.problem.width.outputs + self.columns
+        return self.variant.band * self.variant.columns + self.columns
 
     @property
     def band_size(self) -> int:
@@ -156,83 +181,112 @@ class _Kernel(DepthwiseKernel):
     def build(self, arguments: Arguments) -> None:
         b, p, v = self.b, self.problem, self.variant
         self.of_a, self.of_b, self.of_c = (Operand(b, p, arguments, letter) for letter in "abc")
+        self.of_height, self.of_width = extents_of(b, p, arguments)
         planes = count_of(b, arguments, p.rows)
-        bands = -(-p.height.outputs // v.band)
+        bands = divide_up(self.of_height.outputs, v.band)
+        across = divide_up(self.of_width.outputs, v.columns)
+        # All blocks are along x, which has the largest limit.
+        blocks = self.groups(planes, v.planes) * bands * across
         # A launch of no blocks is an error.
-        with b.where(compare("ne", planes, 0)):
-            # All blocks are along x, which has the largest limit.
-            blocks = self.groups(planes, v.planes) * bands
-            with b.launch(blocks, 1, self.packing.band_size * self.bytes) as launch:
-                group, band = unravel(launch.block, bands)
-                first = group * v.planes
-                last = signed_minimum(first + v.planes, planes)
-                self._kernel(first, last, 0 if bands == 1 else band * v.band)
+        with (
+            b.where(compare("ne", blocks, 0)),
+            b.launch(blocks, 1, self.packing.band_size * self.bytes) as launch,
+        ):
+            group, band, column = unravel(launch.block, bands, across)
+            first = group * v.planes
+            last = signed_minimum(first + v.planes, planes)
+            row = 0 if is_equal(bands, 1) else band * v.band
+            self._kernel(first, last, row, 0 if is_equal(across, 1) else column * v.columns)
 
     # --- The kernel ----------------------------------------------------------------------------
 
-    def _kernel(self, first: Number, last: Number, row: Number) -> None:
-        """Computes the band of output rows from `row` on, of the planes from `first` to `last`."""
+    def _kernel(self, first: Number, last: Number, row: Number, column: Number) -> None:
+        """Computes the columns from `column` on of the band of output rows from `row` on, of the
+        planes from `first` to `last`."""
         b, v = self.b, self.variant
         memory, size = b.shared_memory(), self.packing.size
         self.packed = b.shared_buffer(memory, 0, [size], self.type)
         self.accumulators = b.shared_buffer(
             memory, size * self.bytes, [self.packing.accumulators], self.type
         )
-        rows = signed_minimum(self.problem.height.outputs - row, v.band)
+        rows = signed_minimum(self.of_height.outputs - row, v.band)
+        columns = signed_minimum(self.of_width.outputs - column, v.columns)
         with b.loop(0, size, v.width) as loop:
             self.store(b.zero(self.short_type), self.packed, [loop.index])
         with b.loop(first, last) as plane:
-            self._pack(plane.index, row)
-            self._mainloop(plane.index, rows)
-            self._store(plane.index, row, rows)
+            self._pack(plane.index, row, column)
+            self._mainloop(plane.index, rows, columns)
+            self._store(plane.index, row, column, rows, columns)
 
     # --- Packing -------------------------------------------------------------------------------
 
-    def _pack(self, plane: Number, row: Number) -> None:
+    def _pack(self, plane: Number, row: Number, column: Number) -> None:
         """Packs the band's rows. The padding was cleared before, and stays 0, as it has the same
         indices in all planes."""
-        b, height = self.b, self.problem.height
+        b, height, width = self.b, self.problem.height, self.problem.width
         base = self.of_a.m.offset(plane)
+        # The first column of the input, a multiple of the stride, and the one after the last.
+        before = -(-width.padding // width.stride)
+        begin = signed_maximum(column - before, 0)
+        reach = width.reach_of(self.variant.columns) - width.padding
+        end = signed_minimum(self.of_width.size, column * width.stride + reach)
+        first_column, count = begin * width.stride, signed_maximum(end - begin * width.stride, 0)
         for remainder in _remainders(height):
             parts = [part for part in self.packing.parts.values() if part.row == remainder]
             # Input row = row of the part * stride - before.
             before = height.padding - remainder
             first = -(-before // height.stride)
-            last = (height.used - 1 + before) // height.stride + 1
+            last = (self._used_rows + (height.stride - 1 + before)) // height.stride
             start = signed_maximum(first - row, 0)
             stop = signed_minimum(last - row, parts[0].rows)
             with b.loop(start, stop) as loop:
                 of_input = (row + loop.index) * height.stride - before
-                self._pack_row(base + of_input * height.pitch, parts, loop.index)
+                source = base + of_input * self.of_height.pitch + first_column
+                places = {}
+                for part in parts:
+                    offset, place = _first_packed(width, part.column)
+                    shift = place + (begin - column)
+                    places[offset] = part.start + loop.index * self.packing.pitch + shift
+                self._pack_row(source, places, count)
 
-    def _pack_row(self, source: Number, parts: list[_Part], row: Number) -> None:
-        """Packs the input row that begins at `source`, as a row of each of `parts`."""
-        b, width = self.b, self.problem.width
-        places = {}
-        for part in parts:
-            column, place = _first_packed(width, part.column)
-            places[column] = part.start + row * self.packing.pitch + place
-        if width.stride <= 2:
-            self._pack_vectors(source, places)
+    @property
+    def _used_rows(self) -> Number:
+        """The number of rows of the input that are read, counted from its first, if known."""
+        height = self.problem.height
+        if height.outputs is None:
+            return self.of_height.size
+        used = signed_minimum(self.of_height.size, height.reach_of(height.outputs) - height.padding)
+        return signed_maximum(used, 0)
+
+    def _pack_row(self, source: Number, places: dict[int, Number], count: Number) -> None:
+        """Packs the `count` elements from `source` on: `places` are those of the first ones of each
+        remainder."""
+        b, stride = self.b, self.problem.width.stride
+        if stride <= 2:
+            self._pack_vectors(source, places, count)
             return
-        for column, place in places.items():
-            with b.loop(0, -(-(width.used - column) // width.stride)) as loop:
-                value = self.load_input([source + column + loop.index * width.stride])
+        for offset, place in places.items():
+            with b.loop(0, (count + (stride - 1 - offset)) // stride) as loop:
+                value = self.load_input([source + offset + loop.index * stride])
                 b.store(value, self.packed, [place + loop.index])
 
-    def _pack_vectors(self, source: Number, places: dict[int, Number]) -> None:
-        """Packs a row by vectors, for a stride of 1 or 2. Elements past the input's last one are
-        padding, that is, 0."""
-        b, width = self.b, self.problem.width
-        step = self.variant.width * width.stride
-        whole = width.used // step * step
+    def _pack_vectors(self, source: Number, places: dict[int, Number], count: Number) -> None:
+        """Packs a row by vectors, for a stride of 1 or 2. Elements past the last one are padding,
+        that is, 0."""
+        b = self.b
+        step = self.variant.width * self.problem.width.stride
+        whole = count // step * step
         with b.loop(0, whole, step) as loop:
             self._pack_step(source, places, loop.index, step)
-        if whole != width.used:
-            self._pack_step(source, places, whole, width.used - whole)
+        if isinstance(count, int):
+            if whole != count:
+                self._pack_step(source, places, whole, count - whole)
+            return
+        with b.where(compare("ne", whole, count)):
+            self._pack_step(source, places, whole, count - whole)
 
     def _pack_step(
-        self, source: Number, places: dict[int, Number], column: Number, count: int
+        self, source: Number, places: dict[int, Number], column: Number, count: Number
     ) -> None:
         """Packs one vector for each remainder, from `column` on. `count` input elements are in
         bounds."""
@@ -248,20 +302,20 @@ class _Kernel(DepthwiseKernel):
                 vector = self.b.op("vector.shuffle", vectors, self.short_type, mask=mask)
             self.store(vector, self.packed, [place + column // stride])
 
-    def _load_first(self, at: Number, count: int) -> Value:
+    def _load_first(self, at: Number, count: Number) -> Value:
         """A vector of the input, whose elements from number `count` on are 0, and not read."""
         b, width = self.b, self.variant.width
-        if count >= width:
+        if isinstance(count, int) and count >= width:
             return self.load_input([at], width)
-        if count <= 0:
+        if isinstance(count, int) and count <= 0:
             return b.zero(self.short_type)
         mask = b.op("vector.create_mask", [b.value(count)], f"vector<{width}xi1>")
         return self.load_input([at], width, mask)
 
     # --- The mainloop --------------------------------------------------------------------------
 
-    def _mainloop(self, plane: Number, rows: Number) -> None:
-        """Computes the accumulators of a band of C, whose rows are contiguous. Values stored past
+    def _mainloop(self, plane: Number, rows: Number, columns: Number) -> None:
+        """Computes the accumulators of a band of C, whose rows are adjacent. Values stored past
         the end of a row are overwritten by later rows. (Columns are computed from right to
         left.)"""
         b, v = self.b, self.variant
@@ -272,15 +326,22 @@ class _Kernel(DepthwiseKernel):
             held = [self._tap(filter_, tap) for tap in range(taps)]
         # SSE2 has registers for the accumulators of a row.
         with b.where(is_for_level(b, SSE2)) as branch:
-            self._tiles(filter_, held, rows, 1)
+            self._tiles(filter_, held, rows, columns, 1)
         with branch.otherwise():
-            self._tiles(filter_, held, rows, v.rows)
+            self._tiles(filter_, held, rows, columns, v.rows)
 
-    def _tiles(self, filter_: Number, held: list[Value] | None, rows: Number, count: int) -> None:
+    def _tiles(
+        self,
+        filter_: Number,
+        held: list[Value] | None,
+        rows: Number,
+        columns: Number,
+        count: int,
+    ) -> None:
         """Computes the accumulators of `count` rows at a time. `held`: the taps in registers."""
         b, v = self.b, self.variant
-        pitch, outputs = self.packing.pitch, self.problem.width.outputs
-        step, groups = v.width * v.vectors, self.packing.column_groups
+        pitch, step = self.packing.pitch, v.width * v.vectors
+        groups = divide_up(columns, step)
         with b.loop(0, self.groups(rows, count)) as row_group, b.loop(0, groups) as loop:
             row, column = row_group.index * count, (groups - 1 - loop.index) * step
             accumulators = [b.zero(self.short_type)] * (count * v.vectors)
@@ -290,10 +351,10 @@ class _Kernel(DepthwiseKernel):
                 for number, tap in uses:
                     weight = self._tap(filter_, tap) if held is None else held[tap]
                     accumulators[number] = b.multiply_add(factor, weight, accumulators[number])
-            first = row * outputs + column
+            first = row * columns + column
             for number, value in enumerate(accumulators):
                 of_row, vector = divmod(number, v.vectors)
-                place = first + (of_row * outputs + vector * v.width)
+                place = first + (of_row * columns + vector * v.width)
                 self.store(value, self.accumulators, [place])
 
     def _tap(self, filter_: Number, tap: int) -> Value:
@@ -304,15 +365,24 @@ class _Kernel(DepthwiseKernel):
 
     # --- C -------------------------------------------------------------------------------------
 
-    def _store(self, plane: Number, row: Number, rows: Number) -> None:
-        """Stores the band, which is contiguous in C."""
-        b, outputs = self.b, self.problem.width.outputs
-        base, first = self.of_c.m.offset(plane), row * outputs
-        for start, stop, width in self.vectors_to_store(rows * outputs):
-            with b.loop(start, stop, width) as loop:
-                value = self.load(self.accumulators, [loop.index], width)
-                column = first + loop.index
-                self.store_result(value, self.of_c.buffer, [base + column], (plane, column))
+    def _store(
+        self, plane: Number, row: Number, column: Number, rows: Number, columns: Number
+    ) -> None:
+        """Stores the accumulators. Whole rows are contiguous in C."""
+        b, outputs = self.b, self.of_width.outputs
+        base, first = self.of_c.m.offset(plane), row * outputs + column
+        lines: Number = 1
+        length = rows * columns
+        if is_cut(self.problem):
+            is_whole = compare("eq", columns, outputs)
+            lines, length = select(is_whole, 1, rows), select(is_whole, length, columns)
+        with b.loop(0, lines) as line:
+            own, at = line.index * columns, first + line.index * outputs
+            for start, stop, width in self.vectors_to_store(length):
+                with b.loop(start, stop, width) as loop:
+                    value = self.load(self.accumulators, [own + loop.index], width)
+                    place = at + loop.index
+                    self.store_result(value, self.of_c.buffer, [base + place], (plane, place))
 
 
 class ChannelsFirst(CpuFamily[Depthwise]):
@@ -326,9 +396,7 @@ class ChannelsFirst(CpuFamily[Depthwise]):
 
     def can_implement(self, problem: Depthwise, variant: Variant) -> bool:
         return (
-            has_convertible_types(problem)
-            and problem.width.pitch == 1
-            and _has_contiguous_planes(problem)
+            has_convertible_types(problem) and problem.width.pitch == 1 and problem.point_pitch == 1
         )
 
     def variants(self, problem: Depthwise) -> tuple[Variant, ...]:
@@ -340,42 +408,32 @@ class ChannelsFirst(CpuFamily[Depthwise]):
         return f"{height.taps}x{width.taps}_{strides}_{variant.rows}x{variant.vectors}"
 
 
-def _has_contiguous_planes(problem: Depthwise) -> bool:
-    """Whether the points of each plane of C are contiguous."""
-    distance = 1
-    for loop in reversed(problem.columns):
-        if loop.size != 1 and [problem.strides[2][d] for d, _ in loop.c] != [distance]:
-            return False
-        assert loop.size is not None
-        distance *= loop.size
-    return True
-
-
 def _variant(problem: Depthwise) -> Variant:
-    size = ELEMENT_BYTES[computed_in(problem)]
-    width, rows, vectors = min(
+    size, height, width = ELEMENT_BYTES[computed_in(problem)], problem.height, problem.width
+    elements, rows, vectors = min(
         ((bytes_ // size, *one) for bytes_ in _VECTOR_BYTES for one in tiles()),
         key=lambda one: _cost(problem, size, *one),
     )
-    variant = Variant(rows, vectors, width, rows, 1)
+    most = LARGE_IMAGE if height.outputs != 1 else _LONG_ROW
+    columns = width.likely_outputs(-(-most // (elements * vectors)) * elements * vectors)
+    variant = Variant(rows, vectors, elements, rows, 1, columns)
     # The largest band whose memory fits BAND_BYTES.
-    groups = -(-problem.height.outputs // rows)
+    groups = -(-height.likely_outputs(LARGE_IMAGE) // rows)
     for bands in range(1, groups + 1):
         variant = replace(variant, band=-(-groups // bands) * rows)
         if _Packing(problem, variant).band_size * size <= BAND_BYTES:
             break
-    work = variant.band * -(-problem.width.outputs // width) * problem.taps
+    work = variant.band * -(-columns // elements) * problem.taps
     planes = max(1, min(_MOST_PLANES, BLOCK_WORK // work, likely_count(problem.rows)))
     return replace(variant, planes=planes)
 
 
-def _cost(problem: Depthwise, size: int, elements: int, rows: int, vectors: int) -> int:
-    """The estimated cost of the mainloop. `size`: the bytes of an element."""
-    row_groups = -(-problem.height.outputs // rows)
-    column_groups = -(-problem.width.outputs // (elements * vectors))
+def _cost(problem: Depthwise, size: int, elements: int, rows: int, vectors: int) -> Fraction:
+    """The estimated cost of the mainloop for each point. `size`: the bytes of an element."""
+    columns = elements * vectors
     loads = inputs_along(problem.height, rows) * vectors * problem.width.taps
-    of_tile = tile_cost(problem, rows, vectors, loads)
-    return row_groups * column_groups * of_tile * (elements * size + _BYTES_OF_OPERATION)
+    of_tile = tile_cost(problem, rows, vectors, loads) * (elements * size + _BYTES_OF_OPERATION)
+    return mean_waste(problem, rows, columns) * of_tile / (rows * columns)
 
 
 CHANNELS_FIRST = ChannelsFirst()

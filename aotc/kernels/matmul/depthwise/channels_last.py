@@ -12,6 +12,7 @@ Multiplications and additions may be contracted: hardware with fused multiply-ad
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 
 from msgspec import Struct
@@ -22,17 +23,21 @@ from aotc.builder.numbers import (
     Number,
     Value,
     compare,
+    divide_up,
     select,
     signed_maximum,
     signed_minimum,
     unravel,
 )
 from aotc.kernels.matmul.cpu.kernel import CpuFamily, computed_in, has_convertible_types
+from aotc.kernels.matmul.depthwise.extents import extents_of
 from aotc.kernels.matmul.depthwise.kernel import DepthwiseKernel
 from aotc.kernels.matmul.depthwise.mainloop import (
     BLOCK_WORK,
+    LARGE_IMAGE,
     input_vectors,
     inputs_along,
+    mean_waste,
     tile_cost,
     tiles,
 )
@@ -63,7 +68,7 @@ class Variant(Struct, frozen=True):
     def packed(self, problem: DepthwiseChannelsLast) -> tuple[int, int]:
         """The rows and columns of the padded input that a block reads."""
         windows = ((problem.height, self.part_rows), (problem.width, self.part_columns))
-        rows, columns = (replace(window, outputs=count).reach for window, count in windows)
+        rows, columns = (window.reach_of(count) for window, count in windows)
         return rows, columns
 
     def vectors(self, problem: DepthwiseChannelsLast) -> int:
@@ -106,17 +111,20 @@ class _Kernel(DepthwiseKernel):
         images = count_of(b, arguments, p.rows[: p.image_loops])
         vectors = -(-self.channels // v.width)
         groups = -(-vectors // v.groups)
-        down, across = -(-p.height.outputs // v.part_rows), -(-p.width.outputs // v.part_columns)
+        self.of_height, self.of_width = extents_of(b, p, arguments)
+        self.points = self.of_height.outputs * self.of_width.outputs
+        down = divide_up(self.of_height.outputs, v.part_rows)
+        across = divide_up(self.of_width.outputs, v.part_columns)
+        # All blocks are along x, which has the largest limit.
+        blocks = images * (down * across * groups)
         # A launch of no blocks is an error.
-        with b.where(compare("ne", images, 0)):
-            # All blocks are along x, which has the largest limit.
-            blocks = images * (down * across * groups)
+        with b.where(compare("ne", blocks, 0)):
             shared_bytes = v.vectors(p) * v.width * self.bytes
             with b.launch(blocks, 1, shared_bytes) as launch:
                 image, i, j, group = unravel(launch.block, down, across, groups)
                 first, row, column = group * v.groups, i * v.part_rows, j * v.part_columns
-                rows = signed_minimum(v.part_rows, p.height.outputs - row)
-                columns = signed_minimum(v.part_columns, p.width.outputs - column)
+                rows = signed_minimum(v.part_rows, self.of_height.outputs - row)
+                columns = signed_minimum(v.part_columns, self.of_width.outputs - column)
                 self._allocate()
                 with b.loop(first, signed_minimum(first + v.groups, vectors)) as vector:
                     self._compute(image, vector.index, _Part(row, column, rows, columns))
@@ -136,7 +144,7 @@ class _Kernel(DepthwiseKernel):
     def _compute(self, image: Number, vector: Number, part: _Part) -> None:
         """Computes a part of an image, for one vector of channels."""
         channel = vector * self.variant.width
-        point = image * self.problem.points
+        point = image * self.points
         for tap in range(self.problem.taps):
             value = self._load_channels(self.load_filter, self.of_b.k.offset(tap), channel)
             self.store(value, self.taps, [tap, 0])
@@ -154,11 +162,11 @@ class _Kernel(DepthwiseKernel):
 
     def _pack(self, base: Number, channel: Number, part: _Part) -> None:
         """Packs the inputs of a part. `base`: the offset of the image."""
-        b, height, width = self.b, self.problem.height, self.problem.width
-        rows, columns = self.variant.packed(self.problem)
+        b, p, height, width = self.b, self.problem, self.of_height, self.of_width
+        rows, columns = self.variant.packed(p)
         row, column = (
             first * window.stride - window.padding
-            for first, window in ((part.row, height), (part.column, width))
+            for first, window in ((part.row, p.height), (part.column, p.width))
         )
         with b.loop(0, rows) as loop:
             of_input = row + loop.index
@@ -207,13 +215,12 @@ class _Kernel(DepthwiseKernel):
     def _store(self, point: Number, channel: Number, part: _Part) -> None:
         """Stores the points of a part. `point` is the index of the image's first point."""
         b, v, p = self.b, self.variant, self.problem
-        base, pitch = self.of_c.m.offset(point), _pitch_of_points(p)
+        base, pitch = self.of_c.m.offset(point), p.point_pitch
         assert pitch is not None
         with b.loop(0, part.rows) as i, b.loop(0, part.columns) as j:
             place = i.index * v.part_columns + j.index
-            number = (part.row + i.index) * p.width.outputs + (part.column + j.index)
+            number = (part.row + i.index) * self.of_width.outputs + (part.column + j.index)
             at = base + number * pitch
-
             self._store_channels(
                 channel, partial(self._store_point, place, at, point + number, channel)
             )
@@ -253,22 +260,6 @@ def _within(number: Number, most: int) -> Number:
     return signed_minimum(signed_maximum(number, 0), most)
 
 
-def _pitch_of_points(problem: DepthwiseChannelsLast) -> int | None:
-    """The distance of consecutive points of an image in C, in elements; None if it is not
-    constant."""
-    pitch, count = None, 1
-    for loop in reversed(problem.rows[problem.image_loops :]):
-        assert loop.size is not None
-        if loop.size != 1:
-            [(dimension, _)] = loop.c
-            stride = problem.strides[2][dimension]
-            if stride is None or stride != (stride if pitch is None else pitch * count):
-                return None
-            pitch = stride if pitch is None else pitch
-        count *= loop.size
-    return pitch or 0
-
-
 def _has_contiguous_channels(problem: DepthwiseChannelsLast) -> bool:
     [loop] = problem.columns
     moves = zip((loop.a, loop.b, loop.c), problem.strides, strict=True)
@@ -288,7 +279,7 @@ class ChannelsLast(CpuFamily[DepthwiseChannelsLast]):
         return has_convertible_types(problem)
 
     def variants(self, problem: DepthwiseChannelsLast) -> tuple[Variant, ...]:
-        if not _has_contiguous_channels(problem) or _pitch_of_points(problem) is None:
+        if not _has_contiguous_channels(problem) or problem.point_pitch is None:
             return ()
         return (_variant(problem),)
 
@@ -307,8 +298,8 @@ def _variant(problem: DepthwiseChannelsLast) -> Variant:
     variant = Variant(rows, columns, width, rows, columns, 1)
     parts = [
         replace(variant, part_rows=part_rows, part_columns=part_columns)
-        for part_rows in _part_sizes(problem.height.outputs, rows)
-        for part_columns in _part_sizes(problem.width.outputs, columns)
+        for part_rows in _part_sizes(problem.height.likely_outputs(LARGE_IMAGE), rows)
+        for part_columns in _part_sizes(problem.width.likely_outputs(LARGE_IMAGE), columns)
     ]
     fitting = [one for one in parts if one.vectors(problem) * width * size <= _PART_BYTES]
     variant = min(fitting or [variant], key=lambda one: _packed_in_all(problem, one))
@@ -327,17 +318,16 @@ def _part_sizes(outputs: int, tile: int) -> list[int]:
 def _packed_in_all(problem: DepthwiseChannelsLast, variant: Variant) -> int:
     """The number of inputs that all blocks of an image pack."""
     rows, columns = variant.packed(problem)
-    down = -(-problem.height.outputs // variant.part_rows)
-    across = -(-problem.width.outputs // variant.part_columns)
+    down = -(-problem.height.likely_outputs(LARGE_IMAGE) // variant.part_rows)
+    across = -(-problem.width.likely_outputs(LARGE_IMAGE) // variant.part_columns)
     return down * across * rows * columns
 
 
-def _cost(problem: DepthwiseChannelsLast, rows: int, columns: int) -> int:
-    """The estimated cost of the mainloop."""
-    height, width = problem.height, problem.width
-    count = -(-height.outputs // rows) * -(-width.outputs // columns)
-    loads = inputs_along(height, rows) * inputs_along(width, columns)
-    return count * tile_cost(problem, rows, columns, loads)
+def _cost(problem: DepthwiseChannelsLast, rows: int, columns: int) -> Fraction:
+    """The estimated cost of the mainloop for each point."""
+    loads = inputs_along(problem.height, rows) * inputs_along(problem.width, columns)
+    of_tile = tile_cost(problem, rows, columns, loads)
+    return mean_waste(problem, rows, columns) * of_tile / (rows * columns)
 
 
 CHANNELS_LAST = ChannelsLast()

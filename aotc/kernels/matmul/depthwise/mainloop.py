@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from statistics import mean
 
 from aotc.kernels.matmul.depthwise.problem import Depthwise, Window
 
@@ -13,6 +15,11 @@ _LEAST_ACCUMULATORS = 6
 BAND_BYTES = 24 << 10
 # The smallest number of multiply-adds of vectors in a block, if there is enough work.
 BLOCK_WORK = 4096
+
+# The number of outputs along a dimension of an image of unknown size: blocks are chosen for large
+# images, which take long. Tiles are chosen for all of _LIKELY_OUTPUTS.
+LARGE_IMAGE = 64
+_LIKELY_OUTPUTS = (7, 14, 28, 56, 112)
 
 # An input vector's offset, and the pairs of an accumulator and a tap that use it.
 InputVector = tuple[int, list[tuple[int, int]]]
@@ -30,6 +37,17 @@ def tiles() -> list[tuple[int, int]]:
 def tile_cost(problem: Depthwise, rows: int, columns: int, loads: int) -> int:
     """The estimated cost of a tile: its multiply-adds, and the loads of inputs and taps."""
     return (max(rows * columns, _LEAST_ACCUMULATORS) + 1) * problem.taps + loads
+
+
+def mean_waste(problem: Depthwise, rows: int, columns: int) -> Fraction:
+    """The number of points that tiles of `rows` x `columns` compute for each point of an image: the
+    mean over the likely sizes, if the size is not known."""
+    return _waste(problem.height, rows) * _waste(problem.width, columns)
+
+
+def _waste(window: Window, size: int) -> Fraction:
+    counts = _LIKELY_OUTPUTS if window.outputs is None else (window.outputs,)
+    return mean(Fraction(-(-count // size) * size, count) for count in counts)
 
 
 def inputs_along(window: Window, count: int) -> int:

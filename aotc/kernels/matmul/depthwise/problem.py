@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from msgspec import Struct
 
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
@@ -13,30 +11,39 @@ class Window(Struct, frozen=True):
     """The windows along one spatial dimension: output o multiplies tap t by element
     o * `stride` + t * `dilation` - `padding` of the input, which is 0 outside of its `size`.
 
-    `pitch` is the distance of consecutive elements in the input, in elements.
+    `pitch` is the distance of consecutive elements in the input, in elements. The size, the number
+    of outputs and the pitch are None if unknown: they are those of dimension `input` of A and
+    `output` of C. `is_inside`: no window leaves the input.
     """
 
-    size: int
-    outputs: int
+    size: int | None
+    outputs: int | None
     taps: int
     stride: int
     dilation: int
     padding: int
-    pitch: int
+    pitch: int | None
+    is_inside: bool = False
+    input: int = 0
+    output: int = 0
 
     @property
-    def reach(self) -> int:
-        """The number of elements of the padded input that are read."""
-        return (self.outputs - 1) * self.stride + (self.taps - 1) * self.dilation + 1
+    def is_known(self) -> bool:
+        return None not in (self.size, self.outputs, self.pitch)
 
-    @property
-    def used(self) -> int:
-        """The number of elements of the input that are read, counted from its first."""
-        return max(0, min(self.size, self.reach - self.padding))
+    def reach_of(self, outputs: int) -> int:
+        """The number of elements of the padded input that this number of outputs reads."""
+        return (outputs - 1) * self.stride + (self.taps - 1) * self.dilation + 1
+
+    def likely_outputs(self, unknown: int) -> int:
+        """The number of outputs, or `unknown`."""
+        return unknown if self.outputs is None else self.outputs
 
 
 # The height of a convolution of one spatial dimension.
-NO_WINDOW = Window(size=1, outputs=1, taps=1, stride=1, dilation=1, padding=0, pitch=0)
+NO_WINDOW = Window(
+    size=1, outputs=1, taps=1, stride=1, dilation=1, padding=0, pitch=0, is_inside=True
+)
 
 
 class Depthwise(ImplicitGemm, frozen=True, kw_only=True):
@@ -45,11 +52,13 @@ class Depthwise(ImplicitGemm, frozen=True, kw_only=True):
 
     A is the input without its padding. The loops along points and taps move in it as in the padded
     input. `height` and `width` describe the windows; one of a single spatial dimension has
-    no height.
+    no height. `point_pitch`: the distance of consecutive points of a plane in C, in elements; None
+    if it is not constant.
     """
 
     height: Window
     width: Window
+    point_pitch: int | None
     # A's zero point: what is multiplied is the difference, which is 0 outside.
     zero: int = 0
 
@@ -65,11 +74,6 @@ class Depthwise(ImplicitGemm, frozen=True, kw_only=True):
     @property
     def has_slow_loops(self) -> bool:
         return True
-
-    @property
-    def points(self) -> int:
-        """The number of elements of a plane of C."""
-        return prod((self.height.outputs, self.width.outputs))
 
     @property
     def taps(self) -> int:

@@ -8,6 +8,7 @@ padding that is fused to the convolution: `select(is_inside, load(input, where),
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct, structs
@@ -17,6 +18,7 @@ from aotc import ops
 from aotc.analysis.affine import evaluate_affine
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import maps_of
+from aotc.analysis.same_sizes import is_size_of
 from aotc.kernels.matmul.depthwise.problem import (
     NO_WINDOW,
     Depthwise,
@@ -192,10 +194,11 @@ class _Body:
         bounds = [] if condition is None else _bounds_of(condition)
         if indices is None or bounds is None:
             return None
-        read = _Read(buffer, indices)
         padded = set()
         for index, size in bounds:
-            found = {d for d, own in enumerate(indices) if own == index and read.size(d) == size}
+            found = {
+                d for d, own in enumerate(indices) if own == index and is_size_of(size, buffer, d)
+            }
             if not found:
                 return None
             padded |= found
@@ -234,9 +237,9 @@ def _unselected(place: Any, condition: Any | None) -> Any:
     return select.operands[1]
 
 
-def _bounds_of(condition: Any) -> list[tuple[_Index, int]] | None:
-    """The indices that a condition requires to be at least 0 and less than a size, with the sizes;
-    None for a condition of another form."""
+def _bounds_of(condition: Any) -> list[tuple[_Index, Any]] | None:
+    """The indices that a condition requires to be at least 0 and less than a size, with the sizes'
+    values; None for a condition of another form."""
     owner = ops.defining(condition)
     if owner is None:
         return None
@@ -245,8 +248,8 @@ def _bounds_of(condition: Any) -> list[tuple[_Index, int]] | None:
         return None if left is None or right is None else left + right
     if owner.name != "arith.cmpi" or ir.IntegerAttr(owner.attributes["predicate"]).value != _ULT:
         return None
-    index, size = _index_of(owner.operands[0]), ops.known_index(owner.operands[1])
-    return None if index is None or size is None else [(index, size)]
+    index = _index_of(owner.operands[0])
+    return None if index is None else [(index, owner.operands[1])]
 
 
 def _index_of(value: Any) -> _Index | None:
@@ -336,6 +339,7 @@ def _problem(a: _Read, b: _Read, c: _Read, count: int) -> Depthwise | None:
         strides=(a.strides, b.strides, c.strides),
         height=known[0] if len(known) == 2 else NO_WINDOW,
         width=known[-1],
+        point_pitch=_point_pitch(c, loops.points),
         zero=a.zero,
     )
     if problem.taps > _MOST_TAPS:
@@ -386,18 +390,19 @@ def _loops(a: _Read, b: _Read, c: _Read, count: int) -> _Loops | None:
 
 
 def _window(a: _Read, b: _Read, c: _Read, dimension: int, loops: _Loops) -> Window | None:
-    """The windows along a dimension of A; None for unknown sizes, or if they leave the input
-    without padding."""
+    """The windows along a dimension of A; None for a filter of unknown size, or if they leave the
+    input without padding."""
     index = a.indices[dimension]
     along = [loop for loop in index.factors if loop in loops.points]
     taps = [loop for loop in index.factors if loop in loops.taps]
     is_last = dimension == loops.spatial[-1]
     if len(along) > 1 or len(taps) > 1 or (is_last and not along):
         return None
-    outputs = _size(c, along[0]) if along else 1
-    tap_count = _size(b, taps[0]) if taps else 1
-    size, pitch = a.size(dimension), a.strides[dimension]
-    if outputs is None or tap_count is None or size is None or pitch is None:
+    output = _dimension(c, along[0]) if along else 0
+    outputs = c.size(output) if along else 1
+    tap_count = b.size(_dimension(b, taps[0])) if taps else 1
+    size, is_padded = a.size(dimension), dimension in a.padded
+    if tap_count is None:
         return None
     window = Window(
         size=size,
@@ -406,17 +411,39 @@ def _window(a: _Read, b: _Read, c: _Read, dimension: int, loops: _Loops) -> Wind
         stride=index.factors[along[0]] if along else 1,
         dilation=index.factors[taps[0]] if taps else 1,
         padding=-index.constant,
-        pitch=pitch,
+        pitch=a.strides[dimension],
+        input=dimension,
+        output=output,
     )
     if min(window.padding, window.stride - 1, window.dilation - 1) < 0:
         return None
-    is_inside = window.padding == 0 and window.reach <= size
-    return window if dimension in a.padded or is_inside else None
+    # An operation reads no element outside of its operands.
+    is_inside = window.padding == 0 and not is_padded
+    if size is not None and outputs is not None:
+        is_inside = window.padding == 0 and window.reach_of(outputs) <= size
+    return replace(window, is_inside=is_inside) if is_padded or is_inside else None
 
 
-def _size(read: _Read, loop: int) -> int | None:
-    """The number of iterations of a loop that is an index of a buffer."""
-    return read.size(next(d for d, index in enumerate(read.indices) if index.loop == loop))
+def _dimension(read: _Read, loop: int) -> int:
+    """The dimension whose index is the loop."""
+    return next(d for d, index in enumerate(read.indices) if index.loop == loop)
+
+
+def _point_pitch(c: _Read, points: Sequence[int]) -> int | None:
+    """See `Depthwise`."""
+    dimensions = [d for d in (_dimension(c, loop) for loop in points) if c.size(d) != 1]
+    if not dimensions:
+        return 1
+    rank, strides = c.type.rank, c.strides
+    is_dense = c.type.affine_map == ir.AffineMap.get_identity(rank)
+    for outer, inner in pairwise(dimensions):
+        size, step, own = c.size(inner), strides[inner], strides[outer]
+        between = [c.size(d) for d in range(outer + 1, inner)]
+        is_adjacent = is_dense and outer < inner and set(between) <= {1}
+        is_regular = size is not None and step is not None and own == size * step
+        if not (is_adjacent or is_regular):
+            return None
+    return strides[dimensions[-1]]
 
 
 def _loop(a: _Read, b: _Read, c: _Read, loop: int) -> Loop:

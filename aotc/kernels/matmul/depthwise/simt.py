@@ -15,6 +15,7 @@ from msgspec import Struct
 from aotc.builder import Buffer, Builder
 from aotc.builder.numbers import Condition, Number, Value, compare, divide_up, select, unravel
 from aotc.kernels.family import ANY_GPU
+from aotc.kernels.matmul.depthwise.extents import extents_of
 from aotc.kernels.matmul.depthwise.problem import Depthwise, DepthwiseChannelsLast, Window
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
@@ -47,6 +48,11 @@ class _Kernel:
         self.b, self.problem, self.rows, self.arguments = b, problem, variant.rows, arguments
         self.type = accumulator_type_of(problem)
         self.of_a, self.of_b, self.of_c = (Operand(b, problem, arguments, one) for one in "abc")
+        self.of_height, self.of_width = extents_of(b, problem, arguments)
+        # The number of elements that `_inputs_from` has.
+        self.extent: Number = 1
+        for one in (self.of_height, self.of_width):
+            self.extent = self.extent + (one.size - 1) * one.pitch
 
     # --- Host code -----------------------------------------------------------------------------
 
@@ -56,7 +62,7 @@ class _Kernel:
         outer = p.rows[: p.image_loops] if isinstance(p, DepthwiseChannelsLast) else p.rows
         outer_count = count_of(b, self.arguments, outer)
         channels = count_of(b, self.arguments, p.columns) if is_last else 1
-        inner = (divide_up(p.height.outputs, self.rows), p.width.outputs, channels)
+        inner = (divide_up(self.of_height.outputs, self.rows), self.of_width.outputs, channels)
         threads = outer_count * inner[0] * inner[1] * inner[2]
         with launch(b, divide_up(threads, _THREADS), _THREADS) as block:
             number = block.index * _THREADS + block.thread
@@ -72,7 +78,7 @@ class _Kernel:
         """Computes the outputs from `row` on. `outer`: the plane or, with a `channel`, the
         image."""
         b, p = self.b, self.problem
-        points = p.height.outputs * p.width.outputs
+        points = self.of_height.outputs * self.of_width.outputs
         # The rows of the problem's matrices are planes or, with channels, points.
         first = outer if channel is None else outer * points
         base, filter_ = self.of_a.m.offset(first), self.of_b.m.offset(first)
@@ -84,17 +90,17 @@ class _Kernel:
             for tap in range(p.taps)
         ]
         sums = [b.zero(self.type)] * self.rows
-        is_whole = p.height.outputs % self.rows == 0
+        is_whole = p.height.outputs is not None and p.height.outputs % self.rows == 0
         # An index is one addition of 32 bits from the row's, if they suffice.
         self.source = self._inputs_from(base)
         columns = [
-            _input(p.width, column, tap * p.width.dilation, is_output=True)
+            _input(p.width, self.of_width.size, column, tap * p.width.dilation, is_output=True)
             for tap in range(p.width.taps)
         ]
-        across = [self._offset(*one, p.width.pitch) for one in columns]
+        across = [self._offset(*one, self.of_width.pitch) for one in columns]
         for shift, products in sorted(_shifts(p.height, self.rows).items()):
-            y, has_row = _input(p.height, row, shift, is_output=is_whole)
-            down = self._offset(y, has_row, p.height.pitch)
+            y, has_row = _input(p.height, self.of_height.size, row, shift, is_output=is_whole)
+            down = self._offset(y, has_row, self.of_height.pitch)
             for j, (_, has_column) in enumerate(columns):
                 value = self._load(b.index(down + across[j]), _both(has_row, has_column))
                 for number, i in products:
@@ -102,8 +108,8 @@ class _Kernel:
                     sums[number] = b.multiply_add(value, tap, sums[number])
         for number, value in enumerate(sums):
             own = row + number
-            with b.where(is_whole or compare("ult", own, p.height.outputs)):
-                point = own * p.width.outputs + column
+            with b.where(is_whole or compare("ult", own, self.of_height.outputs)):
+                point = own * self.of_width.outputs + column
                 if channel is None:
                     self._store(value, outer, point)
                 else:
@@ -113,19 +119,14 @@ class _Kernel:
         """The inputs from the first one of a plane, or of a channel of an image, on."""
         b, value = self.b, self.of_a.buffer.value
         begin, _ = b.strides(value)
-        sizes = [b.value(self._extent)]
+        sizes = [b.value(self.extent)]
         return Buffer(b.reinterpret_cast(value, begin + base, sizes, [1], value.type))
 
-    @property
-    def _extent(self) -> int:
-        """The number of elements that `_inputs_from` has."""
-        windows = (self.problem.height, self.problem.width)
-        return 1 + sum((one.size - 1) * one.pitch for one in windows)
-
-    def _offset(self, at: Number, is_inside: Condition, pitch: int) -> Number:
+    def _offset(self, at: Number, is_inside: Condition, pitch: Number) -> Number:
         """The offset of an index along one dimension; 0 if it is outside."""
         offset = select(is_inside, at, 0) * pitch
-        return self.b.signed_cast(offset, "i32") if self._extent < _END_OF_SHORT else offset
+        is_short = isinstance(self.extent, int) and self.extent < _END_OF_SHORT
+        return self.b.signed_cast(offset, "i32") if is_short else offset
 
     def _load(self, at: Number, is_there: Condition) -> Value:
         """The input at an offset; 0 if it is not there."""
@@ -151,14 +152,12 @@ class _Kernel:
 
 
 def _input(
-    window: Window, output: Number, shift: int, *, is_output: bool
+    window: Window, size: Number, output: Number, shift: int, *, is_output: bool
 ) -> tuple[Number, Condition]:
     """The index of the input `shift` elements behind the first one of an output's window, and
     whether it is inside. `is_output`: the window is known to be that of an output."""
     at = output * window.stride + (shift - window.padding)
-    if is_output and window.padding == 0 and window.reach <= window.size:
-        return at, True
-    return at, compare("ult", at, window.size)
+    return at, (is_output and window.is_inside) or compare("ult", at, size)
 
 
 def _both(one: Condition, other: Condition) -> Condition:
@@ -204,8 +203,10 @@ class DepthwiseSimt(MatmulFamily[Depthwise]):
         while rows > 1 and count < rows * _ENOUGH_THREADS:
             rows //= 2
         # Strips of about the same length.
-        strips = -(-problem.height.outputs // rows)
-        variant = Variant(-(-problem.height.outputs // strips))
+        if problem.height.outputs is not None:
+            strips = -(-problem.height.outputs // rows)
+            rows = -(-problem.height.outputs // strips)
+        variant = Variant(rows)
         return (variant,) if self.can_implement(problem, variant) else ()
 
     def tile_name(self, problem: Depthwise, variant: Variant) -> str:
