@@ -275,8 +275,7 @@ def _recognise(generic: Any, roots: Roots, request: BuildRequest) -> Matmul | No
         and (broadcast_shared_matrix(generic) or collapse_reduction_dimensions(generic))
     ):
         matmul = recognise(generic, roots)
-    return (
-        matmul
-        or recognise_depthwise(generic, roots)
-        or recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32, needs_near=False)
-    )
+    if found := matmul or recognise_depthwise(generic, roots):
+        return found
+    far = recognise_implicit_gemm(generic, roots, allow_tf32=request.allow_tf32, needs_near=False)
+    return far and (flattened(far) or far)

@@ -15,18 +15,30 @@ from msgspec.structs import replace
 
 from aotc.builder import Builder
 from aotc.builder.numbers import Number
-from aotc.kernels.matmul.fusion.collapsed import Groups
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, known_count
+from aotc.kernels.matmul.fusion.collapsed import Groups, collapse
+from aotc.kernels.matmul.implicit_gemm.problem import (
+    ImplicitGemm,
+    Loop,
+    Moves,
+    known_count,
+    step_of,
+)
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.recognition import Matmul, matrix_of
 from aotc.mlir import ir
 
 
 class _Role(Struct, frozen=True):
-    """Several loops as one dimension, and its strides in A, B and C (`steps`), in elements."""
+    """Several loops as one dimension, and its strides in A, B and C (`steps`), in elements; None
+    for an unknown one."""
 
     loops: tuple[Loop, ...]
-    steps: dict[str, int]
+    steps: dict[str, int | None]
+
+    def known_step(self, name: str) -> int:
+        step = self.steps[name]
+        assert step is not None
+        return step
 
 
 def flattened(matmul: Matmul) -> Matmul | None:
@@ -34,7 +46,9 @@ def flattened(matmul: Matmul) -> Matmul | None:
     if an operand has no view that is a matrix."""
     problem = matmul.problem
     assert isinstance(problem, ImplicitGemm)
-    roles = _roles(problem)
+    values = {"a": matmul.a, "b": matmul.b, "c": matmul.c}
+    dense = "".join(name for name, value in values.items() if _is_dense(value))
+    roles = _roles(problem, dense)
     if roles is None:
         return None
     batch, rows, columns, k = roles
@@ -42,16 +56,20 @@ def flattened(matmul: Matmul) -> Matmul | None:
     transposed_b = _is_transposed(k, columns, "b")
     if transposed_a is None or transposed_b is None or columns.steps["c"] != 1:
         return None
-    down, across = _apart(matmul) or ((rows,), (columns,))
+    down, across = _apart(matmul, dense) or ((rows,), (columns,))
     front = (batch,) if batch else ()
     shapes = {
         "a": (k, rows) if transposed_a else (*down, k),
         "b": (columns, k) if transposed_b else (k, columns),
         "c": (*down, *across),
     }
-    values = {"a": matmul.a, "b": matmul.b, "c": matmul.c}
-    if any(role.steps[name] <= 0 for name, shape in shapes.items() for role in (*front, *shape)):
-        return None
+    for name, shape in shapes.items():
+        steps = [role.steps[name] for role in (*front, *shape)]
+        if any(step is not None and step <= 0 for step in steps):
+            return None
+        is_known = None not in steps and all(map(_has_known_inner, (*front, *shape)))
+        if not is_known and _groups_in(values[name], name, (*front, *shape)) is None:
+            return None
     views = {name: _view(matmul, values, name, (*front, *shape)) for name, shape in shapes.items()}
     is_batched = batch is not None
     a_groups = None if transposed_a else _groups(front, down, (k,))
@@ -92,13 +110,37 @@ def _groups(*parts: Sequence[_Role]) -> Groups:
     return found
 
 
-def _apart(matmul: Matmul) -> tuple[tuple[_Role, ...], tuple[_Role, ...]] | None:
+def _is_dense(value: Any) -> bool:
+    """Whether the dimensions of a buffer are contiguous, whatever their sizes."""
+    type_ = ir.MemRefType(value.type)
+    return bool(type_.affine_map == ir.AffineMap.get_identity(type_.rank))
+
+
+def _has_known_inner(role: _Role) -> bool:
+    return known_count(role.loops[1:]) is not None
+
+
+def _groups_in(value: Any, name: str, shape: Sequence[_Role]) -> Groups | None:
+    """The dimensions of a dense buffer that belong to each role; None if they are not all of its
+    dimensions, in order."""
+    groups = []
+    for role in shape:
+        moves = [getattr(loop, name) for loop in role.loops]
+        if any(len(one) != 1 or one[0][1] != 1 for one in moves):
+            return None
+        groups.append([dimension for ((dimension, _),) in moves])
+    in_order = [dimension for group in groups for dimension in group]
+    is_whole = in_order == list(range(ir.MemRefType(value.type).rank))
+    return groups if is_whole and _is_dense(value) else None
+
+
+def _apart(matmul: Matmul, dense: str) -> tuple[tuple[_Role, ...], tuple[_Role, ...]] | None:
     """Separate roles for each loop of the rows and of the columns, if C has exactly these
     dimensions. C then remains the same buffer, so that fusion finds its consumers."""
     problem = matmul.problem
     assert isinstance(problem, ImplicitGemm)
     front, rows, columns = (
-        [one_role(problem, (loop,), names) for loop in loops]
+        [one_role(problem, (loop,), names, dense) for loop in loops]
         for loops, names in (
             (problem.batch, "abc"),
             (problem.rows, "ac"),
@@ -117,36 +159,46 @@ def _apart(matmul: Matmul) -> tuple[tuple[_Role, ...], tuple[_Role, ...]] | None
     return down, tuple(role for role in columns if role is not None)
 
 
-def _roles(problem: ImplicitGemm) -> tuple[_Role | None, _Role, _Role, _Role] | None:
-    """The roles of the batch, if there is one, of rows, of columns and of K."""
-    batch = one_role(problem, problem.batch, "abc") if problem.batch else None
-    rows = one_role(problem, problem.rows, "ac")
-    columns = one_role(problem, problem.columns, "bc")
-    k = one_role(problem, problem.k_loops, "ab")
+def _roles(problem: ImplicitGemm, dense: str) -> tuple[_Role | None, _Role, _Role, _Role] | None:
+    """The roles of the batch, if there is one, of rows, of columns and of K. `dense`: see
+    `one_role`."""
+    batch = one_role(problem, problem.batch, "abc", dense) if problem.batch else None
+    rows = one_role(problem, problem.rows, "ac", dense)
+    columns = one_role(problem, problem.columns, "bc", dense)
+    k = one_role(problem, problem.k_loops, "ab", dense)
     if rows is None or columns is None or k is None or (problem.batch and batch is None):
         return None
     return batch, rows, columns, k
 
 
-def one_role(problem: ImplicitGemm, loops: Sequence[Loop], names: str) -> _Role | None:
+def one_role(
+    problem: ImplicitGemm, loops: Sequence[Loop], names: str, dense: str = ""
+) -> _Role | None:
     """The loops as one dimension of the operands `names`; None if they are not contiguous in each
-    of these."""
-    if any(loop.size is None for loop in loops[1:]):
-        return None
+    of these. `dense`: the operands whose dimensions are contiguous, whatever their sizes. Only
+    roles of these have unknown strides."""
     steps = {}
     for name in names:
         strides = problem.strides["abc".index(name)]
-        distances = []
-        for loop in loops:
-            known = [(strides[dimension], factor) for dimension, factor in getattr(loop, name)]
-            if any(stride is None for stride, _ in known):
-                return None
-            distances.append(sum(stride * factor for stride, factor in known if stride))
-        for outer, inner, loop in zip(distances, distances[1:], loops[1:], strict=False):
-            if outer != inner * (loop.size or 0):
+        distances = [step_of(strides, getattr(loop, name)) for loop in loops]
+        if None in distances and name not in dense:
+            return None
+        for number in range(1, len(loops)):
+            outer, inner = distances[number - 1], distances[number]
+            size = loops[number].size
+            is_known = size is not None and inner is not None and outer == inner * size
+            if not is_known and not (
+                name in dense
+                and _are_adjacent(getattr(loops[number - 1], name), getattr(loops[number], name))
+            ):
                 return None
         steps[name] = distances[-1]
     return _Role(tuple(loops), steps)
+
+
+def _are_adjacent(outer: Moves, inner: Moves) -> bool:
+    """Whether two loops move along a dimension and the one behind it, element by element."""
+    return len(outer) == len(inner) == 1 and inner[0] == (outer[0][0] + 1, 1) and outer[0][1] == 1
 
 
 def _is_transposed(first: _Role, second: _Role, name: str) -> bool | None:
@@ -160,11 +212,15 @@ def _view(matmul: Matmul, values: dict[str, Any], name: str, shape: Sequence[_Ro
     """A view of the buffer with the dimensions of `shape`, or the buffer itself if it has them."""
     value = values[name]
     sizes = [known_count(role.loops) for role in shape]
-    steps = [role.steps[name] for role in shape]
-    if _view_type(value, sizes, steps) == value.type:
-        return value
+    steps = [step for role in shape if (step := role.steps[name]) is not None]
     b = Builder()
     with ir.InsertionPoint(matmul.operation), matmul.operation.location:
+        if len(steps) < len(shape) or not all(map(_has_known_inner, shape)):
+            groups = _groups_in(value, name, shape)
+            assert groups is not None
+            return collapse(value, groups)
+        if _view_type(value, sizes, steps) == value.type:
+            return value
         return view(b, value, [_size(b, role, values) for role in shape], steps)
 
 

@@ -58,8 +58,8 @@ def as_matmul(problem: ImplicitGemm) -> WindowedMatmul | None:
     if problem.batch or rows is None or columns is None or k is None or found is None:
         return None
     windows, images = found
-    steps = k.steps["b"], columns.steps["b"]
-    if columns.steps["c"] != 1 or 1 not in steps or min(*steps, rows.steps["c"]) < 1:
+    steps, pitch_of_c = (k.known_step("b"), columns.known_step("b")), rows.known_step("c")
+    if columns.steps["c"] != 1 or 1 not in steps or min(*steps, pitch_of_c) < 1:
         return None
     pitch = windows.axes[-1].stride * windows.axes[-1].step
     a = replace(problem.a, pitch=pitch, transposed=False, sizes=(problem.m, problem.k))
@@ -69,7 +69,7 @@ def as_matmul(problem: ImplicitGemm) -> WindowedMatmul | None:
         Problem(
             a,
             _matrix(problem.b, b_sizes, max(steps), transposed=is_k_major),
-            _matrix(problem.c, (problem.m, problem.n), rows.steps["c"]),
+            _matrix(problem.c, (problem.m, problem.n), pitch_of_c),
             problem.accumulator,
             adds=problem.adds,
             epilogue_operands=problem.epilogue_operands,
