@@ -64,13 +64,13 @@ module {
     %55 = llvm.load %54 : !llvm.ptr -> i64
     %56 = llvm.getelementptr %arg1[40] : (!llvm.ptr) -> !llvm.ptr, i8
     %57 = llvm.load %56 : !llvm.ptr -> i64
-    %58 = llvm.mlir.constant(25 : i64) : i64
-    %59 = llvm.mlir.constant(10 : i64) : i64
+    %58 = llvm.mlir.constant(32 : i64) : i64
+    %59 = llvm.mlir.constant(8 : i64) : i64
     %60 = llvm.mlir.constant(1 : i64) : i64
-    %61 = llvm.mlir.constant(250 : i64) : i64
-    %62 = llvm.mlir.constant(250 : i64) : i64
+    %61 = llvm.mlir.constant(256 : i64) : i64
+    %62 = llvm.mlir.constant(256 : i64) : i64
     %63 = llvm.mlir.constant(31 : i64) : i64
-    %64 = llvm.mlir.constant(281 : i64) : i64
+    %64 = llvm.mlir.constant(287 : i64) : i64
     %65 = llvm.mlir.constant(32 : i64) : i64
     %66 = llvm.mlir.constant(8 : i64) : i64
     %67 = llvm.getelementptr %arg1[96] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -89,83 +89,94 @@ module {
   ^bb1:  // pred: ^bb0
     llvm.br ^bb2
   ^bb2:  // pred: ^bb1
-    %79 = llvm.mlir.constant(25 : index) : i64
-    %80 = llvm.mlir.constant(10 : index) : i64
-    %81 = llvm.mlir.constant(0 : index) : i64
-    %82 = llvm.mlir.constant(100 : index) : i64
-    %83 = llvm.mul %49, %80 : i64
-    %84 = llvm.mul %55, %80 : i64
-    %85 = llvm.mlir.constant(0 : i64) : i64
+    %79 = llvm.mlir.constant(100 : index) : i64
+    %80 = llvm.mlir.constant(8 : index) : i64
+    %81 = llvm.mlir.constant(32 : index) : i64
+    %82 = llvm.mlir.constant(0 : index) : i64
+    %83 = llvm.mlir.constant(99 : index) : i64
+    %84 = llvm.mul %49, %81 : i64
+    %85 = llvm.mul %55, %81 : i64
     %86 = llvm.mlir.constant(0 : i64) : i64
     %87 = llvm.mlir.constant(0 : i64) : i64
-    llvm.br ^bb4(%87 : i64)
+    %88 = llvm.mlir.constant(0 : i64) : i64
+    llvm.br ^bb4(%88 : i64)
   ^bb3:  // pred: ^bb6
     llvm.return
-  ^bb4(%88: i64):  // 2 preds: ^bb2, ^bb17
-    %89 = llvm.icmp "slt" %88, %59 : i64
-    llvm.cond_br %89, ^bb5, ^bb6
+  ^bb4(%89: i64):  // 2 preds: ^bb2, ^bb17
+    %90 = llvm.icmp "slt" %89, %59 : i64
+    llvm.cond_br %90, ^bb5, ^bb6
   ^bb5:  // pred: ^bb4
-    %90 = llvm.mlir.constant(0 : i64) : i64
-    %91 = llvm.mlir.constant(25 : i64) : i64
-    %92 = llvm.mlir.constant(0 : i64) : i64
-    %93 = llvm.mlir.constant(25 : i64) : i64
-    %94 = llvm.mlir.constant(0 : i64) : i64
-    %95 = llvm.mlir.constant(25 : i64) : i64
+    %91 = llvm.mlir.constant(0 : i64) : i64
+    %92 = llvm.mlir.constant(32 : i64) : i64
+    %93 = llvm.mlir.constant(0 : i64) : i64
+    %94 = llvm.mlir.constant(32 : i64) : i64
+    %95 = llvm.mlir.constant(0 : i64) : i64
+    %96 = llvm.mlir.constant(32 : i64) : i64
     llvm.br ^bb7
   ^bb6:  // pred: ^bb4
     llvm.br ^bb3
   ^bb7:  // pred: ^bb5
-    llvm.br ^bb8(%83 : i64)
-  ^bb8(%96: i64):  // 2 preds: ^bb7, ^bb15
-    %97 = llvm.icmp "slt" %96, %1 : i64
-    llvm.cond_br %97, ^bb10, ^bb9
+    llvm.br ^bb8(%84 : i64)
+  ^bb8(%97: i64):  // 2 preds: ^bb7, ^bb12
+    %98 = llvm.icmp "slt" %97, %1 : i64
+    llvm.cond_br %98, ^bb10, ^bb9
   ^bb9:  // pred: ^bb8
     llvm.br ^bb17
   ^bb10:  // pred: ^bb8
-    %98 = llvm.add %96, %88 : i64
-    %99 = llvm.icmp "slt" %98, %1 : i64
-    llvm.cond_br %99, ^bb12, ^bb11
-  ^bb11:  // pred: ^bb10
-    llvm.br ^bb15
-  ^bb12:  // pred: ^bb10
-    llvm.br ^bb13(%81 : i64)
-  ^bb13(%100: i64):  // 2 preds: ^bb12, ^bb20
-    %101 = llvm.icmp "slt" %100, %82 : i64
-    llvm.cond_br %101, ^bb16, ^bb14
+    llvm.br ^bb11(%82 : i64)
+  ^bb11(%99: i64):  // 2 preds: ^bb10, ^bb16
+    %100 = llvm.icmp "slt" %99, %81 : i64
+    llvm.cond_br %100, ^bb13, ^bb12
+  ^bb12:  // pred: ^bb11
+    %101 = llvm.add %97, %85 : i64
+    llvm.br ^bb8(%101 : i64)
+  ^bb13:  // pred: ^bb11
+    %102 = llvm.add %97, %99 : i64
+    %103 = llvm.add %102, %89 : i64
+    %104 = llvm.sub %1, %102 : i64
+    %105 = llvm.icmp "slt" %89, %104 : i64
+    llvm.cond_br %105, ^bb15, ^bb14
   ^bb14:  // pred: ^bb13
-    llvm.br ^bb15
-  ^bb15:  // 2 preds: ^bb11, ^bb14
-    %102 = llvm.add %96, %84 : i64
-    llvm.br ^bb8(%102 : i64)
-  ^bb16:  // pred: ^bb13
-    %103 = llvm.mul %98, %82 overflow<nsw, nuw> : i64
-    %104 = llvm.add %100, %79 : i64
-    %105 = llvm.mlir.constant(0 : i64) : i64
-    llvm.br ^bb18(%105 : i64)
+    llvm.br ^bb16
+  ^bb15:  // pred: ^bb13
+    %106 = llvm.mul %47, %81 : i64
+    %107 = llvm.mlir.constant(0 : i64) : i64
+    llvm.br ^bb18(%107 : i64)
+  ^bb16:  // 2 preds: ^bb14, ^bb20
+    %108 = llvm.add %99, %80 : i64
+    llvm.br ^bb11(%108 : i64)
   ^bb17:  // pred: ^bb9
-    %106 = llvm.mlir.constant(1 : i64) : i64
-    %107 = llvm.add %88, %106 : i64
-    llvm.br ^bb4(%107 : i64)
-  ^bb18(%108: i64):  // 2 preds: ^bb16, ^bb22
-    %109 = llvm.icmp "slt" %108, %95 : i64
-    llvm.cond_br %109, ^bb19, ^bb20
+    %109 = llvm.mlir.constant(1 : i64) : i64
+    %110 = llvm.add %89, %109 : i64
+    llvm.br ^bb4(%110 : i64)
+  ^bb18(%111: i64):  // 2 preds: ^bb15, ^bb25
+    %112 = llvm.icmp "slt" %111, %96 : i64
+    llvm.cond_br %112, ^bb19, ^bb20
   ^bb19:  // pred: ^bb18
     llvm.br ^bb21
   ^bb20:  // pred: ^bb18
-    llvm.br ^bb13(%104 : i64)
+    llvm.br ^bb16
   ^bb21:  // pred: ^bb19
-    %110 = llvm.add %100, %108 : i64
-    %111 = llvm.add %103, %110 overflow<nsw, nuw> : i64
-    %112 = llvm.getelementptr inbounds|nuw %7[%111] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    %113 = llvm.load %112 {access_groups = [#access_group]} : !llvm.ptr -> f32
-    %114 = llvm.fmul %113, %25 : f32
-    %115 = llvm.getelementptr inbounds|nuw %31[%111] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    llvm.store %114, %115 {access_groups = [#access_group]} : f32, !llvm.ptr
-    llvm.br ^bb22
+    %113 = llvm.add %106, %111 : i64
+    %114 = llvm.icmp "slt" %113, %83 : i64
+    llvm.cond_br %114, ^bb23, ^bb22
   ^bb22:  // pred: ^bb21
-    %116 = llvm.mlir.constant(1 : i64) : i64
-    %117 = llvm.add %108, %116 : i64
-    llvm.br ^bb18(%117 : i64) {loop_annotation = #loop_annotation1}
+    llvm.br ^bb24
+  ^bb23:  // pred: ^bb21
+    %115 = llvm.mul %103, %79 overflow<nsw, nuw> : i64
+    %116 = llvm.add %115, %113 overflow<nsw, nuw> : i64
+    %117 = llvm.getelementptr inbounds|nuw %7[%116] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %118 = llvm.load %117 {access_groups = [#access_group]} : !llvm.ptr -> f32
+    %119 = llvm.fmul %118, %25 : f32
+    %120 = llvm.getelementptr inbounds|nuw %31[%116] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    llvm.store %119, %120 {access_groups = [#access_group]} : f32, !llvm.ptr
+    llvm.br ^bb24
+  ^bb24:  // 2 preds: ^bb22, ^bb23
+    llvm.br ^bb25
+  ^bb25:  // pred: ^bb24
+    %121 = llvm.mlir.constant(1 : i64) : i64
+    %122 = llvm.add %111, %121 : i64
+    llvm.br ^bb18(%122 : i64) {loop_annotation = #loop_annotation1}
   }
 }
 

@@ -6,7 +6,7 @@ source_filename = "LLVMDialectModule"
 @aotc_modname_guarded_loop_kernels = internal constant [21 x i8] c"guarded_loop_kernels\00"
 @aotc_builtfor_guarded_loop_kernels = internal constant [6 x i8] c"sm_80\00"
 @aotc_name_guarded_loop_kernels.scale_kernel = internal constant [13 x i8] c"scale_kernel\00"
-@aotc_kernels_guarded_loop_kernels = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_guarded_loop_kernels.scale_kernel, ptr @aotc_cpu_guarded_loop_kernels_scale_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 25, i64 10, i64 1], ptr null, i64 0 }]
+@aotc_kernels_guarded_loop_kernels = internal constant [1 x { ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 }] [{ ptr, ptr, ptr, ptr, i64, i64, [3 x i64], ptr, i64 } { ptr @aotc_name_guarded_loop_kernels.scale_kernel, ptr @aotc_cpu_guarded_loop_kernels_scale_kernel, ptr null, ptr null, i64 0, i64 0, [3 x i64] [i64 32, i64 8, i64 1], ptr null, i64 0 }]
 @aotc_info_guarded_loop_kernels = internal constant { i32, i32, ptr, i64, ptr, ptr, ptr, i32, i32, ptr } { i32 5, i32 1, ptr @aotc_image_guarded_loop_kernels, i64 9, ptr @aotc_modname_guarded_loop_kernels, ptr @aotc_builtfor_guarded_loop_kernels, ptr @aotc_kernels_guarded_loop_kernels, i32 0, i32 0, ptr null }
 @aotc_kernel_guarded_loop_kernels.scale_kernel = internal global ptr null
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 123, ptr @aotc_load_guarded_loop_kernels, ptr null }]
@@ -15,8 +15,8 @@ source_filename = "LLVMDialectModule"
 define internal void @scale(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13, float %14) {
   %16 = call ptr @mgpuStreamCreate()
   %17 = call i64 @llvm.smax.i64(i64 %3, i64 0)
-  %18 = sdiv i64 %17, 10
-  %19 = mul i64 %18, 10
+  %18 = sdiv i64 %17, 32
+  %19 = mul i64 %18, 32
   %20 = icmp ne i64 %17, %19
   %21 = icmp slt i64 %17, 0
   %22 = icmp eq i1 %21, false
@@ -25,7 +25,7 @@ define internal void @scale(ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 
   %25 = select i1 %23, i64 %24, i64 %18
   %26 = call i64 @llvm.smax.i64(i64 %25, i64 1)
   %27 = call i64 @llvm.smin.i64(i64 %26, i64 65535)
-  call void @aotc_launch_guarded_loop_kernels.scale_kernel(i64 1, i64 %27, i64 1, i64 25, i64 10, i64 1, i32 0, ptr %16, i64 %17, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, float %14, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13)
+  call void @aotc_launch_guarded_loop_kernels.scale_kernel(i64 4, i64 %27, i64 1, i64 32, i64 8, i64 1, i32 0, ptr %16, i64 %17, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, i64 %5, i64 %6, float %14, ptr %7, ptr %8, i64 %9, i64 %10, i64 %11, i64 %12, i64 %13)
   call void @mgpuStreamSynchronize(ptr %16)
   call void @mgpuStreamDestroy(ptr %16)
   ret void
@@ -125,16 +125,16 @@ define internal void @aotc_cpu_guarded_loop_kernels_scale_kernel(ptr nonnull %0,
   br label %70
 
 70:                                               ; preds = %69
-  %71 = mul i64 %52, 10
-  %72 = mul i64 %58, 10
+  %71 = mul i64 %52, 32
+  %72 = mul i64 %58, 32
   br label %74
 
 73:                                               ; preds = %78
   ret void
 
-74:                                               ; preds = %98, %70
-  %75 = phi i64 [ %99, %98 ], [ 0, %70 ]
-  %76 = icmp slt i64 %75, 10
+74:                                               ; preds = %100, %70
+  %75 = phi i64 [ %101, %100 ], [ 0, %70 ]
+  %76 = icmp slt i64 %75, 8
   br i1 %76, label %77, label %78
 
 77:                                               ; preds = %74
@@ -146,70 +146,83 @@ define internal void @aotc_cpu_guarded_loop_kernels_scale_kernel(ptr nonnull %0,
 79:                                               ; preds = %77
   br label %80
 
-80:                                               ; preds = %93, %79
-  %81 = phi i64 [ %94, %93 ], [ %71, %79 ]
+80:                                               ; preds = %88, %79
+  %81 = phi i64 [ %89, %88 ], [ %71, %79 ]
   %82 = icmp slt i64 %81, %4
   br i1 %82, label %84, label %83
 
 83:                                               ; preds = %80
-  br label %98
-
-84:                                               ; preds = %80
-  %85 = add i64 %81, %75
-  %86 = icmp slt i64 %85, %4
-  br i1 %86, label %88, label %87
-
-87:                                               ; preds = %84
-  br label %93
-
-88:                                               ; preds = %84
-  br label %89
-
-89:                                               ; preds = %104, %88
-  %90 = phi i64 [ %97, %104 ], [ 0, %88 ]
-  %91 = icmp slt i64 %90, 100
-  br i1 %91, label %95, label %92
-
-92:                                               ; preds = %89
-  br label %93
-
-93:                                               ; preds = %92, %87
-  %94 = add i64 %81, %72
-  br label %80
-
-95:                                               ; preds = %89
-  %96 = mul nuw nsw i64 %85, 100
-  %97 = add i64 %90, 25
   br label %100
 
-98:                                               ; preds = %83
-  %99 = add i64 %75, 1
+84:                                               ; preds = %80
+  br label %85
+
+85:                                               ; preds = %98, %84
+  %86 = phi i64 [ %99, %98 ], [ 0, %84 ]
+  %87 = icmp slt i64 %86, 32
+  br i1 %87, label %90, label %88
+
+88:                                               ; preds = %85
+  %89 = add i64 %81, %72
+  br label %80
+
+90:                                               ; preds = %85
+  %91 = add i64 %81, %86
+  %92 = add i64 %91, %75
+  %93 = sub i64 %4, %91
+  %94 = icmp slt i64 %75, %93
+  br i1 %94, label %96, label %95
+
+95:                                               ; preds = %90
+  br label %98
+
+96:                                               ; preds = %90
+  %97 = mul i64 %50, 32
+  br label %102
+
+98:                                               ; preds = %106, %95
+  %99 = add i64 %86, 8
+  br label %85
+
+100:                                              ; preds = %83
+  %101 = add i64 %75, 1
   br label %74
 
-100:                                              ; preds = %112, %95
-  %101 = phi i64 [ %113, %112 ], [ 0, %95 ]
-  %102 = icmp slt i64 %101, 25
-  br i1 %102, label %103, label %104
+102:                                              ; preds = %119, %96
+  %103 = phi i64 [ %120, %119 ], [ 0, %96 ]
+  %104 = icmp slt i64 %103, 32
+  br i1 %104, label %105, label %106
 
-103:                                              ; preds = %100
-  br label %105
+105:                                              ; preds = %102
+  br label %107
 
-104:                                              ; preds = %100
-  br label %89
+106:                                              ; preds = %102
+  br label %98
 
-105:                                              ; preds = %103
-  %106 = add i64 %90, %101
-  %107 = add nuw nsw i64 %96, %106
-  %108 = getelementptr inbounds nuw float, ptr %10, i64 %107
-  %109 = load float, ptr %108, align 4, !llvm.access.group !1
-  %110 = fmul float %109, %28
-  %111 = getelementptr inbounds nuw float, ptr %34, i64 %107
-  store float %110, ptr %111, align 4, !llvm.access.group !1
-  br label %112
+107:                                              ; preds = %105
+  %108 = add i64 %97, %103
+  %109 = icmp slt i64 %108, 99
+  br i1 %109, label %111, label %110
 
-112:                                              ; preds = %105
-  %113 = add i64 %101, 1
-  br label %100, !llvm.loop !2
+110:                                              ; preds = %107
+  br label %118
+
+111:                                              ; preds = %107
+  %112 = mul nuw nsw i64 %92, 100
+  %113 = add nuw nsw i64 %112, %108
+  %114 = getelementptr inbounds nuw float, ptr %10, i64 %113
+  %115 = load float, ptr %114, align 4, !llvm.access.group !1
+  %116 = fmul float %115, %28
+  %117 = getelementptr inbounds nuw float, ptr %34, i64 %113
+  store float %116, ptr %117, align 4, !llvm.access.group !1
+  br label %118
+
+118:                                              ; preds = %111, %110
+  br label %119
+
+119:                                              ; preds = %118
+  %120 = add i64 %103, 1
+  br label %102, !llvm.loop !2
 }
 
 declare ptr @mgpuMemAlloc(i64, ptr, i8)
