@@ -20,6 +20,7 @@ from helpers.passes import run_passes_on
 from helpers.shared import made_once, shared_folder
 from numpy.typing import NDArray
 
+import aotc
 from aotc.kernels.matmul.depthwise.channels_first import Variant, _first_packed, _Packing
 from aotc.kernels.matmul.depthwise.problem import Window
 from aotc.kernels.matmul.least_work import LEAST_WORK
@@ -279,6 +280,16 @@ def test_result_is_numpys(library: Library, layer: Layer) -> None:
     found = call(library, layer, operands)
     check(layer, found)
     assert found.tobytes() == call(library, layer, operands).tobytes()
+
+
+def test_an_image_without_elements_is_refused(folder: Path) -> None:
+    [layer] = [one for one in LAYERS if one.name == "tiny_strided_open"]
+    x, w, bias, residual = layer.operands()
+    entry = getattr(aotc.load(folder / "lib" / "libdepthwise.so"), layer.name)
+    with pytest.raises(
+        aotc.LibraryError, match="an image of convolutions or poolings has no elements"
+    ):
+        entry(x[:, :, :0].copy(), w, bias, residual[:, :, :0].copy())
 
 
 def check(layer: Layer, found: Array) -> None:

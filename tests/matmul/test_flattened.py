@@ -57,6 +57,22 @@ CASES = {
         ),
         "40x24 24x42 40x42",
     ),
+    "columns of any size": (
+        Contraction(
+            *("any_image", {"f": 40, "h": 6, "w": 7, "c": 24}),
+            *(("f", "c"), ("c", "h", "w"), ("f", "h", "w")),
+            dynamic=(("b", 1), ("b", 2), ("c", 1), ("c", 2)),
+        ),
+        "40x24 24x? 40x?",
+    ),
+    "rows of any size": (
+        Contraction(
+            *("any_rows", {"h": 6, "w": 7, "c": 24, "f": 40}),
+            *(("h", "w", "c"), ("c", "f"), ("h", "w", "f")),
+            dynamic=(("a", 0), ("a", 1), ("c", 0), ("c", 1)),
+        ),
+        "?x24 24x40 ?x40",
+    ),
     "rows and columns of a batch": (
         Contraction(
             *("images", {"n": 3, "f": 5, "g": 8, "h": 6, "w": 7, "c": 24}),
@@ -92,6 +108,8 @@ def test_dimensions_become_one(name: str) -> None:
         ("a batch of any size", [[0, 1], [2]]),
         ("rows and K of two", [[0, 1], [2]]),
         ("columns", [[0], [1, 2]]),
+        ("columns of any size", [[0], [1, 2]]),
+        ("rows of any size", [[0, 1], [2]]),
         ("rows and columns of a batch", [[0], [1, 2], [3, 4]]),
     ],
 )
@@ -116,6 +134,12 @@ def test_the_result_stays_the_buffer_that_it_is(name: str, groups: list[list[int
         Contraction(
             *("between", {"b": 2, "h": 3, "i": 40, "j": 36, "d": 64}),
             *(("b", "i", "h", "d"), ("b", "j", "h", "d"), ("b", "h", "i", "j")),
+        ),
+        # Every other column of an image of unknown size.
+        Contraction(
+            *("strided", {"f": 40, "h": 6, "w": 7, "c": 24}),
+            *(("f", "c"), ("c", "h", "w*2"), ("f", "h", "w")),
+            dynamic=(("b", 1), ("b", 2), ("c", 1), ("c", 2)),
         ),
         # No row of A, no column of it is contiguous.
         Contraction(*("apart", {"i": 8, "j": 16, "k": 8}), ("i*2", "k*2"), ("k", "j"), ("i", "j")),

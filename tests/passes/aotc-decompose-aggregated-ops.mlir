@@ -81,3 +81,29 @@ func.func @padded_by(%x: tensor<1x1x10xf32>, %high: index) -> tensor<1x1x4xf32> 
 // CHECK-LABEL: func.func @padded_by
 // CHECK:       tensor.pad %arg0 low[0, 0, 1] high[0, 0, %arg1]
 // CHECK:       linalg.pooling_ncw_sum {{.*}} ins({{.*}} : tensor<1x1x12xf32>,
+
+
+// Padding of images of any size is a loop that convolutions can include. Other tensors may have no
+// elements: nothing of these can be read in place of padding.
+func.func @open(%x: tensor<1x8x?x?xf32>, %w: tensor<8x3x3xf32>, %out: tensor<1x8x?x?xf32>) -> (tensor<1x8x?x?xf32>, tensor<1x8x?x?xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %a = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : f32
+  } : tensor<1x8x?x?xf32> to tensor<1x8x?x?xf32>
+  %y = linalg.depthwise_conv_2d_nchw_chw ins(%a, %w : tensor<1x8x?x?xf32>, tensor<8x3x3xf32>) outs(%out : tensor<1x8x?x?xf32>) -> tensor<1x8x?x?xf32>
+  %b = tensor.pad %x low[0, 0, 2, 1] high[0, 0, 1, 1] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : f32
+  } : tensor<1x8x?x?xf32> to tensor<1x8x?x?xf32>
+  return %y, %b : tensor<1x8x?x?xf32>, tensor<1x8x?x?xf32>
+}
+
+// CHECK-LABEL: func.func @open
+// CHECK:       cf.assert {{.*}}, "an image of convolutions or poolings has no elements"
+// CHECK:       cf.assert {{.*}}, "an image of convolutions or poolings has no elements"
+// CHECK:       %[[PADDED:.*]] = linalg.generic
+// CHECK:         %[[READ:.*]] = tensor.extract %arg0
+// CHECK:         arith.select {{.*}}, %[[READ]]
+// CHECK:       linalg.depthwise_conv_2d_nchw_chw ins(%[[PADDED]],
+// CHECK:       tensor.pad %arg0 low[0, 0, 2, 1]

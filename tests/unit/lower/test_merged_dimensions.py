@@ -96,6 +96,38 @@ def test_tiles_are_of_merged_dimensions(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, x.transpose(2, 0, 1))
 
 
+OPEN = """
+func.func @f(%x: memref<?x?x?xf32>, %y: memref<?x?x?xf32>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %images = memref.dim %x, %c0 : memref<?x?x?xf32>
+  %height = memref.dim %x, %c1 : memref<?x?x?xf32>
+  %width = memref.dim %x, %c2 : memref<?x?x?xf32>
+  scf.parallel (%i, %j, %k) = (%c0, %c0, %c0) to (%images, %height, %width) step (%c1, %c1, %c1) {
+    %v = memref.load %x[%i, %j, %k] : memref<?x?x?xf32>
+    %w = arith.addf %v, %v : f32
+    memref.store %w, TARGET[%i, %j, %k] : memref<?x?x?xf32>
+  }
+  return
+}
+"""
+
+
+@pytest.mark.parametrize(("target", "collapsed"), [("%x", {"memref<?xf32>"}), ("%y", set())])
+def test_sizes_that_are_known_to_be_equal(target: str, collapsed: set[str], tmp_path: Path) -> None:
+    """The size of the other buffer may be another one."""
+    text = OPEN.replace("TARGET", target)
+    made = build(text, emit="mlir", out=tmp_path / "x.mlir", chips="sm_90").path.read_text()
+    assert set(re.findall(r"collapse_shape .* into (memref<.*>)\n", made)) == collapsed
+    x = np.random.default_rng(0).standard_normal((4, 7, 9)).astype(np.float32)
+    before, y = x.copy(), np.zeros((4, 7, 11), np.float32)
+    build_library(text, tmp_path).call("f", x, y)
+    found, unused = (x, y) if target == "%x" else (y[..., :9], y[..., 9:])
+    np.testing.assert_array_equal(found, before * 2)
+    assert not unused.any()
+
+
 def test_given_blocks_are_of_all_dimensions(tmp_path: Path) -> None:
     options = {"emit": "mlir", "chips": "sm_90", "block": "8x8x4"}
     made = build(program(), out=tmp_path / "x.mlir", **options).path.read_text()
