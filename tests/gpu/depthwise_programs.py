@@ -18,6 +18,7 @@ _FOLDER = "depthwise"
 _KINDS = (
     *("any_finished", "strided_finished", "odd_input", "not_padded_strided", "asymmetric"),
     *("mixed", "third", "tiny_strided", "row_filter", "double", "half"),
+    *("any_finished_open", "mixed_open", "half_open", "strided_last_open", "mixed_last_open"),
 )
 _TOLERANCE = {"f64": 1e-13, "f32": 3e-6, "f16": 3e-3}
 
@@ -25,7 +26,7 @@ _TOLERANCE = {"f64": 1e-13, "f32": 3e-6, "f16": 3e-3}
 def layers() -> Iterator[Layer]:
     """With as many images as a kernel is worth."""
     for layer in LAYERS:
-        if layer.name.removesuffix("_last") in _KINDS:
+        if layer.name in _KINDS or layer.name.removesuffix("_last") in _KINDS:
             work = layer.channels * math.prod(layer.outputs) * math.prod(layer.filter_)
             yield replace(layer, images=max(layer.images, -(-LEAST_WORK // work)))
 
@@ -46,11 +47,13 @@ def write_checks(out: Path) -> list[str]:
         values = dict(zip(("x", "w", "bias", "residual"), layer.operands(), strict=True))
         words = []
         for name, value in values.items():
-            if name in ("x", "w") or layer.epilogue:
+            # The sizes of the result are those of the residual.
+            if name in ("x", "w") or layer.epilogue or (name == "residual" and layer.is_open):
                 np.save(folder / f"{layer.name}.{name}.npy", value)
                 words += ["--arg", f"{name}={_FOLDER}/{layer.name}.{name}.npy"]
         if not layer.epilogue:
-            words += ["--arg", "bias=zeros", "--arg", "residual=zeros"]
+            words += ["--arg", "bias=zeros"]
+            words += [] if layer.is_open else ["--arg", "residual=zeros"]
         expected = layer.expected(*values.values()).astype(DTYPES[layer.element])
         np.save(folder / f"{layer.name}.expected.npy", expected)
         words += ["--expect", f"result0={_FOLDER}/{layer.name}.expected.npy"]
