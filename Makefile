@@ -1,7 +1,7 @@
 # All tasks of development: `make demo`, `make test`. Needs python3 (3.11 or newer), make and a network.
 #
 #   make demo         builds samples/matmul.mlir into an executable, runs it, checks its result
-#   make test         linters, and the default tests: ten minutes on two cores
+#   make test         linters, and the default tests: half an hour on two cores
 #   make test-all     linters and all tests; those of PyTorch, ONNX and JAX if these are installed
 #   make frontends    installs PyTorch, ONNX and JAX
 #   make test-frontends  the tests of PyTorch, ONNX and JAX alone; installs these
@@ -99,7 +99,7 @@ lint: $(INSTALLED)
 # LINTED=1: the linters have just run. pytest runs last: its last line is the result. Tests start aotc as a process many times: without
 # compiled modules each start takes a third longer.
 test: export PYTHONDONTWRITEBYTECODE =
-test: lint
+test: $(if $(LINTED),,lint)
 	$(RUN) -m pytest -m 'not exhaustive' -n $(JOBS) --dist worksteal
 
 test-all: export PYTHONDONTWRITEBYTECODE =
