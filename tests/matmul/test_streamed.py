@@ -6,10 +6,12 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.shared import shared_folder
 from matmul.scalar_products import CLAMPED, Product, build, call, check_clamped
 
+import aotc
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 
 # N and K: none, less than a vector and than a group of rows, just over them, several blocks.
@@ -101,3 +103,35 @@ def test_other_products_are_refused() -> None:
     apart = {"transposed_a": True, "pitches": {"a": 2}}
     for other in (one, replace(one, m=1, **apart), replace(one, n=1, pitches={"c": 2})):
         assert CPU_STREAMED.variants(other.problem) == ()
+
+
+def test_rows_of_one_buffer_are_read_at_their_offsets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products that differ in the offsets of their rows, such as the steps of a recurrent network,
+    have one launch function."""
+    steps, n, k = 5, 256, 64
+    lines = []
+    for i in range(steps):
+        row, result = (f"memref<1x{m}xf32, strided<[{m}, 1], offset: {i * m}>>" for m in (k, n))
+        lines += [
+            f"%a{i} = memref.subview %a[{i}, 0] [1, {k}] [1, 1] : memref<{steps}x{k}xf32> to {row}",
+            f"%c{i} = memref.subview %c[{i}, 0] [1, {n}] [1, 1]"
+            f" : memref<{steps}x{n}xf32> to {result}",
+            f"linalg.matmul ins(%a{i}, %b : {row}, memref<{k}x{n}xf32>) outs(%c{i} : {result})",
+        ]
+    body = "\n  ".join(lines)
+    text = f"""
+func.func @rows(%a: memref<{steps}x{k}xf32>, %b: memref<{k}x{n}xf32>, %c: memref<{steps}x{n}xf32>)
+    attributes {{llvm.emit_c_interface}} {{
+  {body}
+  return
+}}"""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+    built = aotc.build(text, emit="shared", out=f"{tmp_path}/", name="rows", chips=("sm_80",))
+    random = np.random.default_rng(0)
+    sizes = (steps, k), (k, n), (steps, n)
+    a, b, c = (random.standard_normal(size).astype(np.float32) for size in sizes)
+    expected = c + a.astype(np.float64) @ b
+    aotc.load(built).rows(a, b, c)
+    np.testing.assert_allclose(c, expected, rtol=0, atol=1e-4)

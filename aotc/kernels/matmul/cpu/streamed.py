@@ -21,6 +21,7 @@ from aotc.builder.numbers import Number, Value, compare, signed_maximum, signed_
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.matmul.cpu.kernel import CpuFamily, CpuKernel, computed_in, has_convertible_types
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilder, Matrix, Problem
+from aotc.mlir import ir
 
 
 class Variant(Struct, frozen=True):
@@ -100,7 +101,8 @@ class Kernel(CpuKernel):
     def _view(self, value: Value, matrix: Matrix) -> Value:
         """An argument as the kernel's matrix: itself, or a view of a column as a row."""
         b, batch = self.b, int(self.problem.batched)
-        if value.type == b.type(matrix.type):
+        # The offset may be another one: calls of one launch function have several.
+        if ir.MemRefType(value.type).shape == ir.MemRefType(b.type(matrix.type)).shape:
             return value
         _, offset, sizes, strides = b.metadata(value)
         sizes_of_row: list[Number] = [*sizes[:batch], 1, sizes[batch]]
