@@ -132,6 +132,9 @@ POINTS_ATTRIBUTE = "aotc.points"
 # Such a loop whose points are added to the thread id along x: the thread may have consecutive
 # points instead.
 NEIGHBOURS = "aotc.neighbours"
+# Loop of all threads of a block together: its bounds are the same for them. Internal to
+# rewrites.points, across passes.
+OF_BLOCK = "aotc.of_block"
 # Integer on a load or store: it is one of this many that may become one vector access. Internal
 # to rewrites.neighbour_accesses.
 VECTOR_ATTRIBUTE = "aotc.vector"

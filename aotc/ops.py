@@ -294,13 +294,14 @@ def capped_product(counts: Sequence[Any]) -> Any:
     return total
 
 
-def create_for(lower: Any, upper: Any, step: Any, body: Callable[[Any], None]) -> None:
+def create_for(lower: Any, upper: Any, step: Any, body: Callable[[Any], None]) -> Any:
     """`scf.for` whose body `body(induction variable)` fills."""
     loop = create("scf.for", [lower, upper, step], regions=1)
     block = loop.regions[0].blocks.append(index())
     with ir.InsertionPoint(block):
         body(block.arguments[0])
         create("scf.yield")
+    return loop
 
 
 def create_parallel(sizes: Sequence[Any], body: Callable[[list[Any]], None]) -> None:

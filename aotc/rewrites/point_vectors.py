@@ -32,7 +32,7 @@ def create_vectors(loop: Any, count: int, apart: Callable[[], None]) -> bool:
     addresses are aligned, else by `apart()`. Returns False, and builds nothing, if no access of the
     loop can be a vector access."""
     kernel = ops.enclosing(loop, "gpu.func")
-    threads = [op for op in ops.find(kernel, "gpu.thread_id") if _is_along_x(op)]
+    threads = [op for op in ops.find(kernel, "gpu.thread_id") if is_along_x(op)]
     (offset,) = loop.regions[0].blocks[0].arguments
     variables = [offset, *(thread.results[0] for thread in threads)]
     body = _Body(loop, count, variables)
@@ -48,7 +48,7 @@ def create_vectors(loop: Any, count: int, apart: Callable[[], None]) -> bool:
     return True
 
 
-def _is_along_x(thread: Any) -> bool:
+def is_along_x(thread: Any) -> bool:
     return str(thread.attributes["dimension"]) == "#gpu<dim x>"
 
 

@@ -16,15 +16,18 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.effects import is_pure
-from aotc.attributes import NEIGHBOURS, POINTS_ATTRIBUTE
+from aotc.attributes import NEIGHBOURS, OF_BLOCK, POINTS_ATTRIBUTE
 from aotc.mlir import ir
 from aotc.ops import create_either
 from aotc.rewrites.cloning import body_of, copy, copy_interleaved
-from aotc.rewrites.point_vectors import create_vectors
+from aotc.rewrites.point_vectors import create_vectors, is_along_x
 
 # The largest number of operations that are unrolled for a thread's points where vector accesses are
 # not aligned. Above it the code stays a loop, as it comes on top of the code with vectors.
 _MOST_APART = 128
+_BLOCK_SIZE = "known_block_size"
+# The operations that do not depend on the number of a block's threads along x.
+_WITHOUT_X = ("gpu.func", "gpu.return", "gpu.thread_id", "gpu.block_id", "gpu.grid_dim")
 
 
 def create_points(
@@ -47,15 +50,16 @@ def create_points(
         ops.create("scf.yield")
 
 
-def _marked(operation: Any) -> list[Any]:
-    return [loop for loop in ops.find(operation, "scf.for") if POINTS_ATTRIBUTE in loop.attributes]
+def _marked(operation: Any, *marks: str) -> list[Any]:
+    loops = ops.find(operation, "scf.for")
+    return [loop for loop in loops if any(mark in loop.attributes for mark in marks)]
 
 
 def take_points_together(gpu_module: Any) -> None:
     """For a GPU: interleaves the points of a thread, each operation for all points."""
     with gpu_module.context:
         # Inner loops come first. The loop around one stays a loop.
-        for loop in reversed(_marked(gpu_module)):
+        for loop in reversed(_marked(gpu_module, POINTS_ATTRIBUTE)):
             if ops.find(loop, "vector.load", "vector.store"):
                 _forget(loop)
                 continue
@@ -106,21 +110,64 @@ def _create_together(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]
     )
 
 
-def synchronize_points(gpu_module: Any) -> None:
-    """For a CPU: adds a barrier of the block's threads between one point and the next.
+def widen_blocks(gpu_module: Any) -> dict[str, tuple[int, int, int]]:
+    """For a CPU: a block gets as many threads along x as it has consecutive points there, instead
+    of a loop over the points of each thread. The loop over the threads is then that much longer,
+    and is vectorized as a whole. Returns the sizes of these blocks by the names of the kernels;
+    launches keep theirs."""
+    found = {}
+    with gpu_module.context:
+        for kernel in ops.find(gpu_module, "gpu.func"):
+            loops = _marked(kernel, POINTS_ATTRIBUTE)
+            bounds = {tuple(map(ops.known_index, list(loop.operands)[:3])) for loop in loops}
+            if len(bounds) != 1 or _BLOCK_SIZE not in kernel.attributes:
+                continue
+            ((lower, upper, step),) = bounds
+            width, *others = ir.DenseI32ArrayAttr(kernel.attributes[_BLOCK_SIZE])
+            if lower != 0 or step != width or not _have_all_of_x(kernel, loops):
+                continue
+            y, z = map(int, others)
+            found[ops.symbol_of(kernel)] = upper, y, z
+            for loop in loops:
+                (variable,) = loop.regions[0].blocks[0].arguments
+                with loop.location, ir.InsertionPoint(loop):
+                    copy_interleaved(body_of(loop), [{variable: loop.operands[0]}])
+                ops.erase(loop)
+    return found
 
-    This is not done inside a branch or another loop, where some threads might not reach it.
+
+def _have_all_of_x(kernel: Any, loops: Sequence[Any]) -> bool:
+    """Whether the loops are over consecutive points, and nothing outside of them depends on the
+    threads along x: threads exchange nothing, and only the loops use their ids."""
+    for operation in ops.walk(kernel):
+        if operation.name == "gpu.thread_id" and is_along_x(operation):
+            users = [use.owner.operation for use in operation.results[0].uses]
+            if not all(any(one in loops for one in ops.ancestors(user)) for user in users):
+                return False
+        elif operation.name.startswith("gpu.") and operation.name not in _WITHOUT_X:
+            return False
+    return all(NEIGHBOURS in loop.attributes for loop in loops)
+
+
+def synchronize_points(gpu_module: Any) -> None:
+    """For a CPU: adds a barrier of the block's threads between one point and the next. The loop
+    over the points is then around the loops over the threads, which can be vectorized.
+
+    This is not done inside a branch or another kind of loop, where some threads might not reach it.
     """
     with gpu_module.context:
-        for loop in _marked(gpu_module):
-            if loop.parent.operation.name == "gpu.func":
+        loops = _marked(gpu_module, POINTS_ATTRIBUTE, OF_BLOCK)
+        for loop in loops:
+            outer = next(one for one in ops.ancestors(loop) if one not in loops)
+            if outer.name == "gpu.func":
                 end = ops.terminator(loop.regions[0].blocks[0])
                 with loop.location, ir.InsertionPoint(end):
                     ops.create("gpu.barrier")
+        for loop in loops:
             _forget(loop)
 
 
 def _forget(loop: Any) -> None:
-    for mark in (POINTS_ATTRIBUTE, NEIGHBOURS):
+    for mark in (POINTS_ATTRIBUTE, NEIGHBOURS, OF_BLOCK):
         if mark in loop.attributes:
             del loop.attributes[mark]

@@ -43,3 +43,28 @@ def test_windows_of_pixels(input_: str, indices: str, has_vectors: bool) -> None
     text = MAXIMUM.format(input=input_, indices=indices)
     module = str(run_passes_on(text, "aotc-map-parallel-loops").module)
     assert ("vector<16xf32>" in module) == has_vectors
+
+
+SCALE = """
+func.func @f(%x: memref<?x{channels}x49xf32>, %s: memref<?x{channels}xf32>, %n: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %channels = arith.constant {channels} : index
+  %c49 = arith.constant 49 : index
+  scf.parallel (%i, %j, %k) = (%c0, %c0, %c0) to (%n, %channels, %c49) step (%c1, %c1, %c1) {{
+    %scale = memref.load %s[%i, %j] : memref<?x{channels}xf32>
+    %value = memref.load %x[%i, %j, %k] : memref<?x{channels}x49xf32>
+    %scaled = arith.mulf %scale, %value : f32
+    memref.store %scaled, %x[%i, %j, %k] : memref<?x{channels}x49xf32>
+    scf.reduce
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(("channels", "has_vectors"), [(24, True), (4, False)])
+def test_channels_of_a_batch_of_unknown_size(channels: int, has_vectors: bool) -> None:
+    """One image has enough channels for all cores, or the batch may not."""
+    module = str(run_passes_on(SCALE.format(channels=channels), "aotc-map-parallel-loops").module)
+    assert ("vector<16xf32>" in module) == has_vectors

@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.attributes import OF_BLOCK
 from aotc.lower.mapping.blocks import MAX_GRID_YZ, BlockShape, choose_block, choose_full_block
 from aotc.lower.mapping.build import SLT, Launch, create_launch
 from aotc.lower.mapping.neighbours import Neighbours, plan_neighbours
@@ -206,7 +207,10 @@ class _Kernel(Struct, frozen=True):
         def step(position: Any) -> None:
             self._along(axis - 1, launch, [position, *outer])
 
-        divides = trips is not None and trips % (size * points) == 0
+        has_loop = axis > 0 and (trips is None or -(-trips // (size * points)) > MAX_GRID_YZ)
+        # With one position, the loop's bounds are its guard.
+        is_one = has_loop and size * points == 1
+        divides = is_one or (trips is not None and trips % (size * points) == 0)
 
         def from_start(start: Any) -> None:
             if points > 1:
@@ -234,9 +238,10 @@ class _Kernel(Struct, frozen=True):
             room = ops.index_op("arith.subi", self.extents[axis], base)
             ops.create_if(ops.compare(SLT, thread, room), lambda: step(position))
 
-        if axis > 0 and (trips is None or -(-trips // (size * points)) > MAX_GRID_YZ):
+        if has_loop:
             stride = ops.index_op("arith.muli", launch.grid_sizes[axis], width)
-            ops.create_for(start, self.extents[axis], stride, from_start)
+            loop = ops.create_for(start, self.extents[axis], stride, from_start)
+            loop.attributes[OF_BLOCK] = ir.UnitAttr.get()
         else:
             from_start(start)
 

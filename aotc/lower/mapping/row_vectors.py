@@ -86,12 +86,14 @@ def plan_window_vectors(loop: Any) -> RowVectors | None:
     trips = [known_trips(*one) for one in rows]
     is_hard = kinds.has_guards or kinds.strides - {1}
     is_of_windows = kinds.padded or (is_hard and ops.find(loop, "scf.for"))
-    if not is_of_windows and not _are_whole(columns, known_product(trips), kinds):
+    # A batch of unknown size multiplies the number of rows.
+    least_rows = known_product([count for count in trips if count is not None])
+    if not is_of_windows and not _are_whole(columns, least_rows or 0, kinds):
         return None
     return _plan(trips, [columns.known_count], (columns,), kinds)
 
 
-def _are_whole(columns: Columns, rows: int | None, kinds: Kinds) -> bool:
+def _are_whole(columns: Columns, rows: int, kinds: Kinds) -> bool:
     """Whether rows of elementwise work, such as a scale of each channel, are better computed as a
     whole.
 
@@ -100,7 +102,7 @@ def _are_whole(columns: Columns, rows: int | None, kinds: Kinds) -> bool:
     information, loads it for each element.)
     """
     count = columns.known_count
-    if count is None or rows is None or rows < _LEAST_WHOLE_ROWS:
+    if count is None or rows < _LEAST_WHOLE_ROWS:
         return False
     if not LANES <= count <= _MOST_WHOLE_COLUMNS or any(op.regions for op in columns.body):
         return False

@@ -14,7 +14,7 @@ from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import body_of_module, content, symbol_of, walk
 from aotc.rewrites.memory_spaces import SpaceStripper
-from aotc.rewrites.points import synchronize_points
+from aotc.rewrites.points import synchronize_points, widen_blocks
 from aotc.symbols import is_kernel, reach, symbols_of, used_names
 from aotc.targets.cpu.expand.matrix_types import replace_types
 from aotc.targets.cpu.expand.operations import replace_operations
@@ -98,6 +98,7 @@ def extract_threads(
         copy = original.clone()
         body_of_module(flat).append(copy)
         _keep_reached(copy, kernels)
+        wide = widen_blocks(copy)
         synchronize_points(copy)
         for kernel, size in mark_workgroup(copy).items():
             shared_bytes[module_name, kernel] = size
@@ -109,7 +110,7 @@ def extract_threads(
         symbols = symbols_of(copy)
         for kernel in sorted(kernels):
             function = symbols[names.symbols[module_name, kernel]]
-            threads[module_name, kernel] = kernel_to_function(function)
+            threads[module_name, kernel] = kernel_to_function(function, wide.get(kernel))
         wanted_here = {names.symbols[module_name, kernel] for kernel in kernels}
         for variable in pass_ids(content(copy), wanted_here, name):
             body_of_module(flat).append(variable)

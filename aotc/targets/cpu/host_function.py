@@ -74,15 +74,17 @@ def add_host_functions(
 def _add(
     module: Any, symbol: str, function: Any, thread: ThreadFunction, *, debug: bool
 ) -> HostFunction:
-    block_dim = thread.block_size or (0, 0, 0)
+    block_dim = thread.launched_block_size or (0, 0, 0)
     has_syncs = _synchronizes(function)
     name = symbol if debug else None
     try:
         thread_bytes = add_block_function(
             module, symbol, function, thread, has_syncs=has_syncs, debug_name=name
         )
-        return HostFunction(False, thread_bytes, block_dim)
+        return HostFunction(False, thread_bytes * thread.widening, block_dim)
     except DivergenceError:
+        # Threads of wide blocks exchange nothing.
+        assert thread.widening == 1
         step = add_step_function(module, symbol, function, thread, debug_name=name)
         return HostFunction(True, step.thread_bytes, block_dim, step.syncs)
 

@@ -6,6 +6,7 @@ of the block. Functions that a kernel calls also get them, if they or their call
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -38,11 +39,20 @@ Size = tuple[int, int, int]
 
 class ThreadFunction(Struct, frozen=True):
     """A kernel's thread function: its symbol, and the launch sizes that the kernel's attributes
-    give."""
+    give. `launched_block_size` is that of launches, and `block_size` that of the loops over the
+    threads."""
 
     symbol: str
     block_size: Size | None
     grid_size: Size | None
+    launched_block_size: Size | None
+
+    @property
+    def widening(self) -> int:
+        """How many threads there are for each one that the runtime knows of."""
+        sizes = self.block_size, self.launched_block_size
+        own, launched = (1 if size is None else math.prod(size) for size in sizes)
+        return own // launched
 
 
 class Ids(Struct, frozen=True):
@@ -87,8 +97,9 @@ class Ids(Struct, frozen=True):
         ]
 
 
-def kernel_to_function(kernel: Any) -> ThreadFunction:
-    """Replaces a gpu.func by a func.func that runs one of its threads."""
+def kernel_to_function(kernel: Any, block_size: Size | None) -> ThreadFunction:
+    """Replaces a gpu.func by a func.func that runs one of its threads. `block_size` is the size of
+    blocks on the CPU if it is not that of launches."""
     attributes = kernel.attributes
     inputs = list(attributes["function_type"].value.inputs)
     private_attributes = (
@@ -109,10 +120,12 @@ def kernel_to_function(kernel: Any) -> ThreadFunction:
             with ir.InsertionPoint(operation), operation.location:
                 create("func.return", list(operation.operands))
             ops.erase(operation)
+    launched = _known_size(kernel, "known_block_size")
     found = ThreadFunction(
         symbol_of(kernel),
-        _known_size(kernel, "known_block_size"),
+        block_size or launched,
         _known_size(kernel, "known_grid_size"),
+        launched,
     )
     ops.erase(kernel)
     return found

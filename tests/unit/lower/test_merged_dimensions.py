@@ -47,6 +47,7 @@ def program(type_: str = WHOLE, place: str = "%c0", width: int = 9) -> str:
         ),
         ("memref<40x7x9xf32, strided<[80, 10, 1]>>", "%c0", 9, set()),
         ("memref<40x7x9xf32, strided<[63, 1, 7]>>", "%c0", 9, set()),
+        ("memref<?x7x9xf32>", "%i", 9, {"memref<?x63xf32>"}),
         ("memref<?x?x?xf32>", "%c0", 9, set()),
         # Of each row, the last columns are none of the loop's.
         (WHOLE, "%i", 8, set()),
@@ -58,6 +59,7 @@ def program(type_: str = WHOLE, place: str = "%c0", width: int = 9) -> str:
         "padded images",
         "padded",
         "turned",
+        "unknown images",
         "unknown",
         "a part",
         "of a row",

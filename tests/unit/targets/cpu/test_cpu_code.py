@@ -125,3 +125,46 @@ def test_rounding_to_bf16_is_vectorized(tmp_path: Path, target: str) -> None:
     path, remarks = compile_ir(text, tmp_path, "kernel.s", *options)
     assert "vectorized loop" in remarks
     assert not re.search(r"^\s+(callq?|bl)\s", path.read_text(), re.MULTILINE)
+
+
+def test_consecutive_points_of_unknown_planes_are_vectorized(tmp_path: Path) -> None:
+    """The loop over the planes of a block is outside, and the one over the points of a row has no
+    loop for the points of each thread in it."""
+    kernel = """
+    gpu.func @k(%a: memref<?x8x?xf32>, %b: memref<?x8x?xf32>, %planes: index, %columns: index)
+        kernel attributes {known_block_size = array<i32: 32, 8, 1>} {
+      %c0 = arith.constant 0 : index
+      %c32 = arith.constant 32 : index
+      %c128 = arith.constant 128 : index
+      %block_x = gpu.block_id x
+      %block_z = gpu.block_id z
+      %grid_z = gpu.grid_dim z
+      %x = gpu.thread_id x
+      %y = gpu.thread_id y
+      %first = arith.muli %block_x, %c128 : index
+      scf.for %z = %block_z to %planes step %grid_z {
+        scf.for %point = %c0 to %c128 step %c32 {
+          %base = arith.addi %first, %point : index
+          %at = arith.addi %base, %x : index
+          %room = arith.subi %columns, %base : index
+          %is_there = arith.cmpi slt, %x, %room : index
+          scf.if %is_there {
+            %v = memref.load %a[%z, %y, %at] : memref<?x8x?xf32>
+            %w = arith.addf %v, %v : f32
+            memref.store %w, %b[%z, %y, %at] : memref<?x8x?xf32>
+          }
+        } {aotc.points, aotc.neighbours}
+      } {aotc.of_block}
+      gpu.return
+    }"""
+    device = CpuDevice(gpu_module(kernel), tmp_path)
+    _, remarks = compile_ir(device.text, tmp_path, "kernel.s", "-O3", "-S", "-Rpass=loop-vectorize")
+    assert "vectorized loop" in remarks
+    # Of planes, rows and columns.
+    assert len(re.findall(r" phi i64 ", device.text)) == 3
+    for planes, columns in ((1, 1), (3, 127), (5, 300), (0, 7), (4, 0)):
+        a = np.arange(planes * 8 * columns, dtype=np.float32).reshape(planes, 8, columns)
+        b = np.full_like(a, np.nan)
+        grid = (max(1, -(-columns // 128)), 1, 2)
+        device.run("k", grid, (32, 8, 1), a, b, np.int64(planes), np.int64(columns))
+        np.testing.assert_array_equal(b, 2 * a)
