@@ -183,3 +183,33 @@ func.func @experts(%x: tensor<128x64xf32>, %w: tensor<4x64x96xf32>, %zeros: tens
 // CHECK:      %[[ACT:.*]] = linalg.generic {{.*}} ins(%arg0 :
 // CHECK:      bufferization.dealloc_tensor %[[ACT]] {aotc.fusion_barrier}
 // CHECK-NEXT: tensor.empty
+
+
+// The bucket of a distance is computed by a logarithm once, not for each head of the table that it is looked up in.
+func.func @buckets(%distances: tensor<?x?xf32>, %table: tensor<32x4xf32>, %rows: index, %columns: index) -> tensor<?x?x4xf32> {
+  %numbers = tensor.empty(%rows, %columns) : tensor<?x?xi64>
+  %bucket = linalg.generic {
+      indexing_maps = [affine_map<(q, k) -> (q, k)>, affine_map<(q, k) -> (q, k)>], iterator_types = ["parallel", "parallel"]}
+      ins(%distances : tensor<?x?xf32>) outs(%numbers : tensor<?x?xi64>) {
+  ^bb0(%distance: f32, %out: i64):
+    %log = math.log %distance : f32
+    %number = arith.fptosi %log : f32 to i64
+    linalg.yield %number : i64
+  } -> tensor<?x?xi64>
+  %empty = tensor.empty(%rows, %columns) : tensor<?x?x4xf32>
+  %bias = linalg.generic {
+      indexing_maps = [affine_map<(q, k, h) -> (q, k)>, affine_map<(q, k, h) -> (q, k, h)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%bucket : tensor<?x?xi64>) outs(%empty : tensor<?x?x4xf32>) {
+  ^bb0(%number: i64, %out: f32):
+    %row = arith.index_cast %number : i64 to index
+    %head = linalg.index 2 : index
+    %value = tensor.extract %table[%row, %head] : tensor<32x4xf32>
+    linalg.yield %value : f32
+  } -> tensor<?x?x4xf32>
+  return %bias : tensor<?x?x4xf32>
+}
+
+// CHECK-LABEL: func.func @buckets
+// CHECK:      %[[BUCKET:.*]] = linalg.generic {{.*}} ins(%arg0 :
+// CHECK:      bufferization.dealloc_tensor %[[BUCKET]] {aotc.fusion_barrier}
+// CHECK:      tensor.extract

@@ -9,8 +9,10 @@ function of a convolution to the epilogue of the convolution's kernel.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from aotc import ops
@@ -41,6 +43,7 @@ _FREE = (_YIELD, "arith.extf", "arith.extsi", "arith.extui")
 _GATHER = "tensor.extract"
 # The most gathers that are repeated for each element along a dimension.
 _MOST_GATHERS = 4
+_CHEAP_FUNCTIONS = ("math.absf", "math.absi", "math.copysign", "math.fma")
 # The most producers in which these are searched: there may be thousands.
 _MOST_PRODUCERS = 64
 
@@ -56,10 +59,13 @@ def insert_fusion_barriers(module: Any) -> None:
                 if _computes(value) or (has_kernels and _operations(value))
             ]
             is_for_kernel = _is_broadcast_for_kernel(generic)
+            is_gather = _GATHER in _names(generic)
             kept_apart += [
                 value
                 for value in _broadcast_operands(generic)
-                if _gathers(value) or (is_for_kernel and _computes(value))
+                if _gathers(value)
+                or (is_for_kernel and _computes(value))
+                or (is_gather and _has_functions(value))
             ]
             windows = _window_operands(generic)
             kept_apart += [value for value in windows if _is_epilogue(value)]
@@ -134,19 +140,34 @@ def _read_again(generic: Any) -> list[Any]:
 def _gathers(value: Any) -> bool:
     """Whether many dependent gathers make the elements of a tensor, as a walk down decision trees
     does."""
-    found, waiting = 0, [value]
-    seen: set[Any] = set()
-    while waiting and found <= _MOST_GATHERS and len(seen) < _MOST_PRODUCERS:
+    names = itertools.chain.from_iterable(map(_names, _producers(value)))
+    gathers = (name for name in names if name == _GATHER)
+    return next(itertools.islice(gathers, _MOST_GATHERS, None), None) is not None
+
+
+def _has_functions(value: Any) -> bool:
+    """Whether functions, such as the logarithm of a distance, make the elements of a tensor."""
+    names = itertools.chain.from_iterable(map(_names, _producers(value)))
+    return any(name.startswith("math.") and name not in _CHEAP_FUNCTIONS for name in names)
+
+
+def _names(generic: Any) -> list[str]:
+    return [op.name for op in ops.content(generic)]
+
+
+def _producers(value: Any) -> Iterator[Any]:
+    """The elementwise operations that make a tensor, the last one first."""
+    waiting, seen = [value], set[Any]()
+    while waiting and len(seen) < _MOST_PRODUCERS:
         producer = ops.defining(waiting.pop())
         if producer is None or producer in seen or producer.name != "linalg.generic":
             continue
         seen.add(producer)
         if has_reduction(producer):
             continue
-        found += sum(op.name == _GATHER for op in ops.content(producer))
+        yield producer
         inputs, _ = ops.operand_groups(producer)
         waiting += map(origin, filter(_is_tensor, inputs))
-    return found > _MOST_GATHERS
 
 
 def _window_operands(generic: Any) -> list[Any]:
