@@ -12,20 +12,52 @@
 #define HUGE_PAGE_BYTES ((uint64_t)2 << 20)
 
 // Freed memory of the CPU device, kept for the next call of an entry, which needs the same amount:
-// otherwise the system would have to clear each page again. Threads take from and put into a slot
-// with a single exchange.
-#define KEPT_PLACES 4
-#define LEAST_KEPT_BYTES (128 << 10)
-static _Atomic(void *) kept[KEPT_PLACES];
-static atomic_uint next_place;
+// otherwise the system would have to clear each page again. Threads take from and put into a place
+// with a single exchange. There are fewer places for large blocks.
+#define SMALL_PLACES 16
+#define LARGE_PLACES 4
+#define LEAST_KEPT_BYTES ((uint64_t)128 << 10)
+#define LARGE_BYTES ((uint64_t)8 << 20)
+typedef struct places {
+  _Atomic(void *) *first;
+  unsigned count;
+  atomic_uint next;
+} places;
+
+static _Atomic(void *) kept[SMALL_PLACES + LARGE_PLACES];
+static places small_places = {.first = kept, .count = SMALL_PLACES};
+static places large_places = {.first = kept + SMALL_PLACES, .count = LARGE_PLACES};
+
+static places *places_of(uint64_t bytes) {
+  return bytes < LARGE_BYTES ? &small_places : &large_places;
+}
+
+// Puts a block, or NULL, into the place whose turn it is, and frees what was there.
+static void replace_next(places *p, void *pointer) {
+  unsigned turn = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+  free(atomic_exchange(&p->first[turn % p->count], pointer));
+}
+
+// The size of a block for this many bytes. Sizes that differ by less than an eighth are mostly the
+// same, as those of a cache that grows with each call.
+static uint64_t whole_bytes(uint64_t bytes) {
+  uint64_t unit = LEAST_KEPT_BYTES / 8;
+  if (bytes < LEAST_KEPT_BYTES || bytes > SIZE_MAX / 2) {
+    return bytes;
+  }
+  while (bytes / unit >= 16) {
+    unit *= 2;
+  }
+  return (bytes + unit - 1) / unit * unit;
+}
 
 // Takes a kept block of at least this many bytes, but not of many more. If there is none, returns
-// NULL and frees the oldest block, so that calls of many sizes do not accumulate memory.
+// NULL and frees one, so that calls of many sizes do not accumulate memory.
 static void *take_kept(uint64_t bytes) {
   if (bytes < LEAST_KEPT_BYTES) {
     return NULL;
   }
-  for (int i = 0; i < KEPT_PLACES; ++i) {
+  for (int i = 0; i < SMALL_PLACES + LARGE_PLACES; ++i) {
     if (atomic_load_explicit(&kept[i], memory_order_relaxed) == NULL) {
       continue;
     }
@@ -38,22 +70,29 @@ static void *take_kept(uint64_t bytes) {
     }
     free(atomic_exchange(&kept[i], pointer));
   }
-  unsigned oldest = atomic_load_explicit(&next_place, memory_order_relaxed);
-  free(atomic_exchange(&kept[oldest % KEPT_PLACES], NULL));
+  replace_next(places_of(bytes), NULL);
   return NULL;
 }
 
-// Keeps the memory in place of the oldest block, or frees it.
+// Keeps the memory in an empty place, or in place of another block.
 static void keep(void *pointer) {
-  if (malloc_usable_size(pointer) >= LEAST_KEPT_BYTES && (uintptr_t)pointer % HOST_ALIGNMENT == 0) {
-    unsigned place = atomic_fetch_add_explicit(&next_place, 1, memory_order_relaxed);
-    pointer = atomic_exchange(&kept[place % KEPT_PLACES], pointer);
+  size_t bytes = malloc_usable_size(pointer);
+  if (bytes < LEAST_KEPT_BYTES || (uintptr_t)pointer % HOST_ALIGNMENT != 0) {
+    free(pointer);
+    return;
   }
-  free(pointer);
+  places *p = places_of(bytes);
+  for (unsigned i = 0; i < p->count; ++i) {
+    void *empty = NULL;
+    if (atomic_compare_exchange_strong(&p->first[i], &empty, pointer)) {
+      return;
+    }
+  }
+  replace_next(p, pointer);
 }
 
 __attribute__((destructor)) void aotc_rt_host_unload(void) {
-  for (int i = 0; i < KEPT_PLACES; ++i) {
+  for (int i = 0; i < SMALL_PLACES + LARGE_PLACES; ++i) {
     free(atomic_exchange(&kept[i], NULL));
   }
 }
@@ -73,13 +112,14 @@ static bool allocate_host(uint64_t bytes, void **out_pointer) {
 }
 
 void *aotc_rt_host_allocate(uint64_t bytes) {
+  uint64_t whole = whole_bytes(bytes);
   void *pointer = take_kept(bytes);
-  if (pointer != NULL || allocate_host(bytes, &pointer)) {
+  if (pointer != NULL || allocate_host(whole, &pointer)) {
     return pointer;
   }
   // Kept memory may be what is needed.
   aotc_rt_host_unload();
-  if (!allocate_host(bytes, &pointer)) {
+  if (!allocate_host(whole, &pointer)) {
     aotc_rt_fail(AOTC_OUT_OF_MEMORY, "no host memory for %llu bytes", (unsigned long long)bytes);
     return NULL;
   }

@@ -192,6 +192,34 @@ static void shared_memory_is_the_blocks_own(void) {
   CHECK_NO_FAILURE();
 }
 
+// -------------------------------------------------------------------------------------------------
+// Freed memory
+
+#define BLOCKS 12
+
+// Allocates blocks of different sizes, counts those that begin with `mark` after a page, and frees
+// all of them, marked.
+static int allocate_marked(uint64_t bytes, char mark) {
+  char *blocks[BLOCKS];
+  int found = 0;
+  for (int i = 0; i < BLOCKS; ++i) {
+    blocks[i] = mgpuMemAlloc(bytes + (uint64_t)i * (1 << 10), NULL, 0);
+    found += blocks[i][4096] == mark;
+    blocks[i][4096] = mark;
+  }
+  for (int i = 0; i < BLOCKS; ++i) {
+    mgpuMemFree(blocks[i], NULL);
+  }
+  return found;
+}
+
+static void freed_memory_is_kept_for_a_call_that_needs_a_little_more(void) {
+  load("1");
+  allocate_marked(264 << 10, 'm');
+  CHECK_INT(BLOCKS, allocate_marked(265 << 10, 'm'));
+  CHECK_INT(BLOCKS, allocate_marked(270 << 10, 'm'));
+}
+
 // Like generated code, on the stream of a token.
 static void launch_on_stream(void *module, atomic_int *seen) {
   void *stream = mgpuStreamCreate();
@@ -290,6 +318,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(one_thread_means_the_caller),
       CHECK_TEST(host_threads_launch_at_once),
       CHECK_TEST(shared_memory_is_the_blocks_own),
+      CHECK_TEST(freed_memory_is_kept_for_a_call_that_needs_a_little_more),
       CHECK_TEST(child_after_fork_can_launch),
       CHECK_TEST(child_after_fork_amid_launches_can_launch),
       CHECK_TEST(child_leaves_the_parents_launch_alone),
