@@ -124,7 +124,7 @@ def widen_blocks(gpu_module: Any) -> dict[str, tuple[int, int, int]]:
                 continue
             ((lower, upper, step),) = bounds
             width, *others = ir.DenseI32ArrayAttr(kernel.attributes[_BLOCK_SIZE])
-            if lower != 0 or step != width or not _have_all_of_x(kernel, loops):
+            if upper is None or (lower, step) != (0, width) or not _have_all_of_x(kernel, loops):
                 continue
             y, z = map(int, others)
             found[ops.symbol_of(kernel)] = upper, y, z
