@@ -135,3 +135,44 @@ func.func @rows(%a: memref<{steps}x{k}xf32>, %b: memref<{k}x{n}xf32>, %c: memref
     expected = c + a.astype(np.float64) @ b
     aotc.load(built).rows(a, b, c)
     np.testing.assert_allclose(c, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_one_row_of_an_unknown_number_has_its_kernel(
+    transposed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what is fused to the product, which reads rows of C's size as well."""
+    n, k = 256, 64
+    of_b, shape = ("(m, n, k) -> (n, k)", (n, k)) if transposed else ("(m, n, k) -> (k, n)", (k, n))
+    whole, matrix = "tensor<?x256xf32>", f"tensor<{shape[0]}x{shape[1]}xf32>"
+    text = f"""
+func.func @rows(%a: tensor<?x{k}xf32>, %b: {matrix}, %more: {whole}) -> {whole}
+    attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %m = tensor.dim %a, %c0 : tensor<?x{k}xf32>
+  %empty = tensor.empty(%m) : {whole}
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : {whole}) -> {whole}
+  %c = linalg.generic {{
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<{of_b}>,
+                       affine_map<(m, n, k) -> (m, n)>],
+      iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%a, %b : tensor<?x{k}xf32>, {matrix}) outs(%zeros : {whole}) {{
+  ^bb0(%x: f32, %y: f32, %sum: f32):
+    %product = arith.mulf %x, %y : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  }} -> {whole}
+  %d = linalg.add ins(%c, %more : {whole}, {whole}) outs(%empty : {whole}) -> {whole}
+  return %d : {whole}
+}}"""
+    monkeypatch.setenv("AOTC_DEVICE", "cpu")
+    options = {"emit": "shared,mlir", "out": f"{tmp_path}/", "name": "rows", "chips": ("sm_80",)}
+    built = aotc.build(text, **options)
+    assert "_cpu_gemv_" in built.paths["mlir"].read_text()
+    library, random = aotc.load(built), np.random.default_rng(0)
+    b = random.standard_normal(shape).astype(np.float32)
+    for m in (0, 1, 2, 9):
+        a, more = (random.standard_normal((m, size)).astype(np.float32) for size in (k, n))
+        expected = a.astype(np.float64) @ (b.T if transposed else b) + more
+        np.testing.assert_allclose(library.rows(a, b, more), expected, rtol=0, atol=1e-4)

@@ -476,6 +476,20 @@ def choose_for_cpu(problem: Problem) -> Choice | None:
     return None
 
 
+def choose_for_one_row(choice: Choice) -> Choice | None:
+    """The CPU's kernel for a matrix of one row, instead of the choice for a matrix of an unknown
+    number of rows; None if there is none."""
+    problem = choice.problem
+    if choice.family is not CPU_BLOCKED or problem.m is not None or problem.a.transposed:
+        return None
+    if problem.batched:
+        return None
+    a, c = (replace(one, sizes=(1, one.sizes[1])) for one in (problem.a, problem.c))
+    problem = replace(problem, a=a, c=c)
+    variants = CPU_STREAMED.legal_variants(problem)
+    return next((Choice(CPU_STREAMED, one, problem, CPU) for one in variants), None)
+
+
 def _best(
     problem: Problem, families: Sequence[MatmulFamily[Any]], target: str, chips: Sequence[Chip]
 ) -> list[Choice]:

@@ -28,7 +28,7 @@ from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.launch_functions import LaunchFunctions
 from aotc.kernels.launches import generics_on_host, name_modules
-from aotc.kernels.matmul.choice import Choice
+from aotc.kernels.matmul.choice import Choice, choose_for_one_row
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.gated import insert_gated
 from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
@@ -270,18 +270,33 @@ class _Dispatch:
             self._pad.clone()
 
     def _cpu_kernel(self, choice: Choice, *, has_gates: bool = False) -> None:
-        """Launches the CPU's kernel, with a packed B if B is a constant."""
+        """Launches the CPU's kernel. If the number of rows is unknown, one row has its own: a batch
+        of one, or a token after others."""
+        row = None if has_gates or self._rows is not None else choose_for_one_row(choice)
+        if row is None:
+            self._cpu_kernel_of(choice, has_gates=has_gates)
+        else:
+            rows = self._b.dim(self._arguments.c, 0)
+            with self._b.where(compare("eq", rows, 1)) as branch:
+                self._cpu_kernel_of(row)
+            with branch.otherwise():
+                self._cpu_kernel_of(choice)
+        if not has_gates:
+            self._combine_gates()
+
+    def _cpu_kernel_of(self, choice: Choice, *, has_gates: bool = False) -> None:
+        """Launches a CPU's kernel, with a packed B if B is a constant."""
+        given = self._arguments
         family, problem_of = _PACKED.get(choice.family, (choice.family, lambda _: None))
         problem = problem_of(choice.problem)
         if problem is not None:
-            packed = copy_of_constant(self._b, self._arguments.b, PACKED_COPY, problem.b.type)
+            packed = copy_of_constant(self._b, given.b, PACKED_COPY, problem.b.type)
             if packed is not None:
-                self._arguments = replace(self._arguments, b=packed)
+                self._arguments = replace(given, b=packed)
                 variant = family.variants(problem)[0]
                 choice = replace(choice, family=family, problem=problem, variant=variant)
         self._kernel(choice, has_gates=has_gates)
-        if not has_gates:
-            self._combine_gates()
+        self._arguments = given
 
     def _kernel(self, choice: Choice, *, has_gates: bool = False) -> None:
         arguments = self._arguments
