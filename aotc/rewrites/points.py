@@ -58,6 +58,8 @@ def _marked(operation: Any, *marks: str) -> list[Any]:
 def take_points_together(gpu_module: Any) -> None:
     """For a GPU: interleaves the points of a thread, each operation for all points."""
     with gpu_module.context:
+        for loop in _marked(gpu_module, OF_BLOCK):
+            _forget(loop)
         # Inner loops come first. The loop around one stays a loop.
         for loop in reversed(_marked(gpu_module, POINTS_ATTRIBUTE)):
             if ops.find(loop, "vector.load", "vector.store"):
