@@ -1,9 +1,8 @@
 #access_group = #llvm.access_group<id = distinct[0]<>>
-#loop_unroll = #llvm.loop_unroll<full = true>
-#loop_unroll1 = #llvm.loop_unroll<disable = true>
-#loop_annotation = #llvm.loop_annotation<unroll = #loop_unroll>
+#loop_annotation = #llvm.loop_annotation<mustProgress = true>
+#loop_unroll = #llvm.loop_unroll<disable = true>
 #loop_vectorize = #llvm.loop_vectorize<followupVectorized = #loop_annotation>
-#loop_annotation1 = #llvm.loop_annotation<vectorize = #loop_vectorize, unroll = #loop_unroll1, parallelAccesses = #access_group>
+#loop_annotation1 = #llvm.loop_annotation<vectorize = #loop_vectorize, unroll = #loop_unroll, parallelAccesses = #access_group>
 module {
   llvm.func internal @aotc_cpu_guarded_loop_kernels_scale_kernel(%arg0: !llvm.ptr {llvm.nonnull}, %arg1: !llvm.ptr {llvm.nonnull}) {
     %0 = llvm.load %arg0 : !llvm.ptr -> !llvm.ptr
@@ -96,87 +95,82 @@ module {
     %83 = llvm.mlir.constant(99 : index) : i64
     %84 = llvm.mul %49, %81 : i64
     %85 = llvm.mul %55, %81 : i64
-    %86 = llvm.mlir.constant(0 : i64) : i64
-    %87 = llvm.mlir.constant(0 : i64) : i64
-    %88 = llvm.mlir.constant(0 : i64) : i64
-    llvm.br ^bb4(%88 : i64)
-  ^bb3:  // pred: ^bb6
-    llvm.return
-  ^bb4(%89: i64):  // 2 preds: ^bb2, ^bb17
-    %90 = llvm.icmp "slt" %89, %59 : i64
-    llvm.cond_br %90, ^bb5, ^bb6
-  ^bb5:  // pred: ^bb4
-    %91 = llvm.mlir.constant(0 : i64) : i64
-    %92 = llvm.mlir.constant(32 : i64) : i64
+    llvm.br ^bb3(%84 : i64)
+  ^bb3(%86: i64):  // 2 preds: ^bb2, ^bb8
+    %87 = llvm.icmp "slt" %86, %1 : i64
+    llvm.cond_br %87, ^bb5, ^bb4
+  ^bb4:  // pred: ^bb3
+    llvm.br ^bb11
+  ^bb5:  // pred: ^bb3
+    llvm.br ^bb6(%82 : i64)
+  ^bb6(%88: i64):  // 2 preds: ^bb5, ^bb10
+    %89 = llvm.icmp "slt" %88, %81 : i64
+    llvm.cond_br %89, ^bb9, ^bb7
+  ^bb7:  // pred: ^bb6
+    llvm.br ^bb8
+  ^bb8:  // pred: ^bb7
+    %90 = llvm.add %86, %85 : i64
+    llvm.br ^bb3(%90 : i64)
+  ^bb9:  // pred: ^bb6
+    %91 = llvm.add %86, %88 : i64
+    %92 = llvm.sub %1, %91 : i64
     %93 = llvm.mlir.constant(0 : i64) : i64
-    %94 = llvm.mlir.constant(32 : i64) : i64
+    %94 = llvm.mlir.constant(0 : i64) : i64
     %95 = llvm.mlir.constant(0 : i64) : i64
-    %96 = llvm.mlir.constant(32 : i64) : i64
-    llvm.br ^bb7
-  ^bb6:  // pred: ^bb4
-    llvm.br ^bb3
-  ^bb7:  // pred: ^bb5
-    llvm.br ^bb8(%84 : i64)
-  ^bb8(%97: i64):  // 2 preds: ^bb7, ^bb12
-    %98 = llvm.icmp "slt" %97, %1 : i64
-    llvm.cond_br %98, ^bb10, ^bb9
-  ^bb9:  // pred: ^bb8
-    llvm.br ^bb17
-  ^bb10:  // pred: ^bb8
-    llvm.br ^bb11(%82 : i64)
-  ^bb11(%99: i64):  // 2 preds: ^bb10, ^bb16
-    %100 = llvm.icmp "slt" %99, %81 : i64
-    llvm.cond_br %100, ^bb13, ^bb12
-  ^bb12:  // pred: ^bb11
-    %101 = llvm.add %97, %85 : i64
-    llvm.br ^bb8(%101 : i64)
-  ^bb13:  // pred: ^bb11
-    %102 = llvm.add %97, %99 : i64
-    %103 = llvm.add %102, %89 : i64
-    %104 = llvm.sub %1, %102 : i64
-    %105 = llvm.icmp "slt" %89, %104 : i64
-    llvm.cond_br %105, ^bb15, ^bb14
-  ^bb14:  // pred: ^bb13
-    llvm.br ^bb16
-  ^bb15:  // pred: ^bb13
-    %106 = llvm.mul %47, %81 : i64
-    %107 = llvm.mlir.constant(0 : i64) : i64
-    llvm.br ^bb18(%107 : i64)
-  ^bb16:  // 2 preds: ^bb14, ^bb20
-    %108 = llvm.add %99, %80 : i64
-    llvm.br ^bb11(%108 : i64)
-  ^bb17:  // pred: ^bb9
-    %109 = llvm.mlir.constant(1 : i64) : i64
-    %110 = llvm.add %89, %109 : i64
-    llvm.br ^bb4(%110 : i64)
-  ^bb18(%111: i64):  // 2 preds: ^bb15, ^bb25
-    %112 = llvm.icmp "slt" %111, %96 : i64
-    llvm.cond_br %112, ^bb19, ^bb20
-  ^bb19:  // pred: ^bb18
-    llvm.br ^bb21
+    %96 = llvm.intr.smin(%59, %92) : (i64, i64) -> i64
+    llvm.br ^bb12(%95 : i64)
+  ^bb10:  // pred: ^bb14
+    %97 = llvm.add %88, %80 : i64
+    llvm.br ^bb6(%97 : i64)
+  ^bb11:  // pred: ^bb4
+    llvm.return
+  ^bb12(%98: i64):  // 2 preds: ^bb9, ^bb17
+    %99 = llvm.icmp "slt" %98, %96 : i64
+    llvm.cond_br %99, ^bb13, ^bb14
+  ^bb13:  // pred: ^bb12
+    %100 = llvm.mlir.constant(0 : i64) : i64
+    llvm.br ^bb15(%100 : i64)
+  ^bb14:  // pred: ^bb12
+    llvm.br ^bb10
+  ^bb15(%101: i64):  // 2 preds: ^bb13, ^bb25
+    %102 = llvm.icmp "slt" %101, %58 : i64
+    llvm.cond_br %102, ^bb16, ^bb17
+  ^bb16:  // pred: ^bb15
+    llvm.br ^bb18
+  ^bb17:  // pred: ^bb15
+    %103 = llvm.mlir.constant(1 : i64) : i64
+    %104 = llvm.add %98, %103 : i64
+    llvm.br ^bb12(%104 : i64)
+  ^bb18:  // pred: ^bb16
+    %105 = llvm.add %91, %98 : i64
+    %106 = llvm.icmp "slt" %98, %92 : i64
+    llvm.br ^bb20
+  ^bb19:  // no predecessors
+    llvm.br ^bb24
   ^bb20:  // pred: ^bb18
-    llvm.br ^bb16
-  ^bb21:  // pred: ^bb19
-    %113 = llvm.add %106, %111 : i64
-    %114 = llvm.icmp "slt" %113, %83 : i64
-    llvm.cond_br %114, ^bb23, ^bb22
-  ^bb22:  // pred: ^bb21
+    %107 = llvm.mul %47, %81 : i64
+    %108 = llvm.add %107, %101 : i64
+    %109 = llvm.icmp "slt" %108, %83 : i64
+    llvm.cond_br %109, ^bb22, ^bb21
+  ^bb21:  // pred: ^bb20
+    llvm.br ^bb23
+  ^bb22:  // pred: ^bb20
+    %110 = llvm.mul %105, %79 overflow<nsw, nuw> : i64
+    %111 = llvm.add %110, %108 overflow<nsw, nuw> : i64
+    %112 = llvm.getelementptr inbounds|nuw %7[%111] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    %113 = llvm.load %112 {access_groups = [#access_group]} : !llvm.ptr -> f32
+    %114 = llvm.fmul %113, %25 : f32
+    %115 = llvm.getelementptr inbounds|nuw %31[%111] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    llvm.store %114, %115 {access_groups = [#access_group]} : f32, !llvm.ptr
+    llvm.br ^bb23
+  ^bb23:  // 2 preds: ^bb21, ^bb22
     llvm.br ^bb24
-  ^bb23:  // pred: ^bb21
-    %115 = llvm.mul %103, %79 overflow<nsw, nuw> : i64
-    %116 = llvm.add %115, %113 overflow<nsw, nuw> : i64
-    %117 = llvm.getelementptr inbounds|nuw %7[%116] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    %118 = llvm.load %117 {access_groups = [#access_group]} : !llvm.ptr -> f32
-    %119 = llvm.fmul %118, %25 : f32
-    %120 = llvm.getelementptr inbounds|nuw %31[%116] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-    llvm.store %119, %120 {access_groups = [#access_group]} : f32, !llvm.ptr
-    llvm.br ^bb24
-  ^bb24:  // 2 preds: ^bb22, ^bb23
+  ^bb24:  // 2 preds: ^bb19, ^bb23
     llvm.br ^bb25
   ^bb25:  // pred: ^bb24
-    %121 = llvm.mlir.constant(1 : i64) : i64
-    %122 = llvm.add %111, %121 : i64
-    llvm.br ^bb18(%122 : i64) {loop_annotation = #loop_annotation1}
+    %116 = llvm.mlir.constant(1 : i64) : i64
+    %117 = llvm.add %101, %116 : i64
+    llvm.br ^bb15(%117 : i64) {loop_annotation = #loop_annotation1}
   }
 }
 

@@ -127,102 +127,100 @@ define internal void @aotc_cpu_guarded_loop_kernels_scale_kernel(ptr nonnull %0,
 70:                                               ; preds = %69
   %71 = mul i64 %52, 32
   %72 = mul i64 %58, 32
-  br label %74
-
-73:                                               ; preds = %78
-  ret void
-
-74:                                               ; preds = %100, %70
-  %75 = phi i64 [ %101, %100 ], [ 0, %70 ]
-  %76 = icmp slt i64 %75, 8
-  br i1 %76, label %77, label %78
-
-77:                                               ; preds = %74
-  br label %79
-
-78:                                               ; preds = %74
   br label %73
 
-79:                                               ; preds = %77
-  br label %80
+73:                                               ; preds = %82, %70
+  %74 = phi i64 [ %83, %82 ], [ %71, %70 ]
+  %75 = icmp slt i64 %74, %4
+  br i1 %75, label %77, label %76
 
-80:                                               ; preds = %88, %79
-  %81 = phi i64 [ %89, %88 ], [ %71, %79 ]
-  %82 = icmp slt i64 %81, %4
-  br i1 %82, label %84, label %83
+76:                                               ; preds = %73
+  br label %90
 
-83:                                               ; preds = %80
-  br label %100
+77:                                               ; preds = %73
+  br label %78
 
-84:                                               ; preds = %80
-  br label %85
+78:                                               ; preds = %88, %77
+  %79 = phi i64 [ %89, %88 ], [ 0, %77 ]
+  %80 = icmp slt i64 %79, 32
+  br i1 %80, label %84, label %81
 
-85:                                               ; preds = %98, %84
-  %86 = phi i64 [ %99, %98 ], [ 0, %84 ]
-  %87 = icmp slt i64 %86, 32
-  br i1 %87, label %90, label %88
+81:                                               ; preds = %78
+  br label %82
 
-88:                                               ; preds = %85
-  %89 = add i64 %81, %72
-  br label %80
+82:                                               ; preds = %81
+  %83 = add i64 %74, %72
+  br label %73
 
-90:                                               ; preds = %85
-  %91 = add i64 %81, %86
-  %92 = add i64 %91, %75
-  %93 = sub i64 %4, %91
-  %94 = icmp slt i64 %75, %93
-  br i1 %94, label %96, label %95
+84:                                               ; preds = %78
+  %85 = add i64 %74, %79
+  %86 = sub i64 %4, %85
+  %87 = call i64 @llvm.smin.i64(i64 8, i64 %86)
+  br label %91
 
-95:                                               ; preds = %90
-  br label %98
+88:                                               ; preds = %95
+  %89 = add i64 %79, 8
+  br label %78
 
-96:                                               ; preds = %90
-  %97 = mul i64 %50, 32
+90:                                               ; preds = %76
+  ret void
+
+91:                                               ; preds = %100, %84
+  %92 = phi i64 [ %101, %100 ], [ 0, %84 ]
+  %93 = icmp slt i64 %92, %87
+  br i1 %93, label %94, label %95
+
+94:                                               ; preds = %91
+  br label %96
+
+95:                                               ; preds = %91
+  br label %88
+
+96:                                               ; preds = %119, %94
+  %97 = phi i64 [ %120, %119 ], [ 0, %94 ]
+  %98 = icmp slt i64 %97, 32
+  br i1 %98, label %99, label %100
+
+99:                                               ; preds = %96
   br label %102
 
-98:                                               ; preds = %106, %95
-  %99 = add i64 %86, 8
-  br label %85
+100:                                              ; preds = %96
+  %101 = add i64 %92, 1
+  br label %91
 
-100:                                              ; preds = %83
-  %101 = add i64 %75, 1
-  br label %74
-
-102:                                              ; preds = %119, %96
-  %103 = phi i64 [ %120, %119 ], [ 0, %96 ]
-  %104 = icmp slt i64 %103, 32
-  br i1 %104, label %105, label %106
+102:                                              ; preds = %99
+  %103 = add i64 %85, %92
+  %104 = icmp slt i64 %92, %86
+  br label %105
 
 105:                                              ; preds = %102
-  br label %107
+  %106 = mul i64 %50, 32
+  %107 = add i64 %106, %97
+  %108 = icmp slt i64 %107, 99
+  br i1 %108, label %110, label %109
 
-106:                                              ; preds = %102
-  br label %98
+109:                                              ; preds = %105
+  br label %117
 
-107:                                              ; preds = %105
-  %108 = add i64 %97, %103
-  %109 = icmp slt i64 %108, 99
-  br i1 %109, label %111, label %110
+110:                                              ; preds = %105
+  %111 = mul nuw nsw i64 %103, 100
+  %112 = add nuw nsw i64 %111, %107
+  %113 = getelementptr inbounds nuw float, ptr %10, i64 %112
+  %114 = load float, ptr %113, align 4, !llvm.access.group !1
+  %115 = fmul float %114, %28
+  %116 = getelementptr inbounds nuw float, ptr %34, i64 %112
+  store float %115, ptr %116, align 4, !llvm.access.group !1
+  br label %117
 
-110:                                              ; preds = %107
+117:                                              ; preds = %110, %109
   br label %118
 
-111:                                              ; preds = %107
-  %112 = mul nuw nsw i64 %92, 100
-  %113 = add nuw nsw i64 %112, %108
-  %114 = getelementptr inbounds nuw float, ptr %10, i64 %113
-  %115 = load float, ptr %114, align 4, !llvm.access.group !1
-  %116 = fmul float %115, %28
-  %117 = getelementptr inbounds nuw float, ptr %34, i64 %113
-  store float %116, ptr %117, align 4, !llvm.access.group !1
-  br label %118
-
-118:                                              ; preds = %111, %110
+118:                                              ; preds = %117
   br label %119
 
 119:                                              ; preds = %118
-  %120 = add i64 %103, 1
-  br label %102, !llvm.loop !2
+  %120 = add i64 %97, 1
+  br label %96, !llvm.loop !2
 }
 
 declare ptr @mgpuMemAlloc(i64, ptr, i8)
@@ -395,7 +393,7 @@ attributes #0 = { nocallback nocreateundeforpoison nofree nosync nounwind specul
 !2 = distinct !{!2, !3, !6, !7}
 !3 = !{!"llvm.loop.vectorize.followup_vectorized", !4}
 !4 = distinct !{!4, !5}
-!5 = !{!"llvm.loop.unroll.full"}
+!5 = !{!"llvm.loop.mustprogress"}
 !6 = !{!"llvm.loop.unroll.disable"}
 !7 = !{!"llvm.loop.parallel_accesses", !1}
 

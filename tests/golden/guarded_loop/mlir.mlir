@@ -44,7 +44,7 @@ module attributes {gpu.container_module} {
             }
           }
         } {aotc.points}
-      }
+      } {aotc.of_block}
       gpu.return
     }
   }
