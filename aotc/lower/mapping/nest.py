@@ -3,6 +3,7 @@ point."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from msgspec import Struct
@@ -46,6 +47,18 @@ def known_trips(lower: Any, upper: Any, step: Any) -> int | None:
     if low is None or high is None or by is None:
         return None
     return max(0, -(-(high - low) // by))
+
+
+def least_trips(lower: Any, upper: Any, step: Any) -> int:
+    """The trip count of a loop with these bounds; if it is unknown, the factor of it that is known:
+    the other one is not expected to be 0."""
+    trips, owner = known_trips(lower, upper, step), ops.defining(upper)
+    if trips is not None:
+        return trips
+    is_product = owner is not None and owner.name == "arith.muli" and ops.known_index(lower) == 0
+    if owner is None or not is_product or ops.known_index(step) != 1:
+        return 1
+    return math.prod(number for one in owner.operands if (number := ops.known_index(one)))
 
 
 def loop_trips(loop: Any) -> list[int | None]:

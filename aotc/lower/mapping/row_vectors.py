@@ -7,6 +7,7 @@ of partial results, and combines their lanes at the end of the row.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from aotc.lower.mapping.nest import (
     induction_values,
     known_product,
     known_trips,
+    least_trips,
     loop_trips,
 )
 from aotc.lower.mapping.partials import LANES, Partials, vector_of
@@ -86,9 +88,8 @@ def plan_window_vectors(loop: Any) -> RowVectors | None:
     trips = [known_trips(*one) for one in rows]
     is_hard = kinds.has_guards or kinds.strides - {1}
     is_of_windows = kinds.padded or (is_hard and ops.find(loop, "scf.for"))
-    # A batch of unknown size multiplies the number of rows.
-    least_rows = known_product([count for count in trips if count is not None])
-    if not is_of_windows and not _are_whole(columns, least_rows or 0, kinds):
+    least_rows = math.prod(least_trips(*one) for one in rows)
+    if not is_of_windows and not _are_whole(columns, least_rows, kinds):
         return None
     return _plan(trips, [columns.known_count], (columns,), kinds)
 
