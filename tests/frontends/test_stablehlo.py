@@ -292,6 +292,13 @@ def _cases() -> dict[str, Any]:
             jax.scipy.linalg.lu_factor(a[1])[1],
         ]
 
+    def empty(x: Any, rows: Any) -> Any:
+        """Tensors without elements: updates, sums, a padded image, a transform, a slice."""
+        image = jax.lax.conv(x.reshape(1, 0, 4, 4), x.reshape(2, 0, 3, 3), (1, 1), "SAME")
+        spectrum = jnp.fft.fft(x)
+        added = jnp.asarray(x).at[rows].add(jnp.ones((2, 4)))
+        return [added, jnp.cumsum(x, 1), image, spectrum.real, spectrum[:0].imag]
+
     numbers = np.random.default_rng(0)
 
     def random(*shape: int) -> np.ndarray:
@@ -312,6 +319,7 @@ def _cases() -> dict[str, Any]:
         "remat": (jax.grad(jax.checkpoint(lambda x: jnp.sum(jnp.sin(jnp.sin(x))))), (random(9),)),
         "transformed": (transformed, (random(6, 96),)),
         "factored": (factored, (random(2, 4, 4), random(4, 4))),
+        "empty": (empty, (np.zeros((0, 4), np.float32), np.zeros(2, np.int32))),
         "rounded": (rounded, (random(16, 100), random(100, 7))),
     }
 
@@ -319,7 +327,7 @@ def _cases() -> dict[str, Any]:
 @pytest.mark.parametrize(
     "name",
     "step pooled taken summed slope recurrent root chosen1 chosen9".split()
-    + "remat rounded transformed factored".split(),
+    + "remat rounded transformed factored empty".split(),
 )
 @pytest.mark.parametrize("portable", [False, True], ids=["text", "portable"])
 def test_what_jax_exports(name: str, portable: bool, tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ _PASSES = (
 )
 # The lowering of these operations sign-extends all integers.
 _CONTRACTIONS = ("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution")
+# The lowering of these operations takes slices of tensors of static sizes, or has no size 0.
+_SLICED = ("stablehlo.slice", "stablehlo.scatter", "stablehlo.fft")
 _CLEANUP_PASSES = ("canonicalize", "cse", "symbol-dce")
 
 
@@ -130,16 +132,16 @@ def _prepare(ir: Any, module: Any) -> None:
 
     What passes a barrier is its operand: no pass moves what the barrier keeps apart. A reduction
     over no dimension becomes its operand, and one of no elements its initial value. A
-    slice without elements becomes a constant, because at the end of a tensor it would begin out of
-    bounds. Unsigned operands are converted explicitly where only their type says that they are
+    slice, scatter or transform without elements becomes a constant, because slices at the end of a
+    tensor would begin out of bounds. Unsigned operands are converted explicitly where only their type says that they are
     unsigned.
     """
     for operation in ops.find(module.operation, "stablehlo.optimization_barrier"):
         ops.replace(operation, operation.operands)
+    for operation in ops.find(module.operation, *_SLICED):
+        _replace_empty(ir, operation)
     expand_transforms(ir, module)
     isolate_calls(ir, module)
-    for operation in ops.find(module.operation, "stablehlo.slice"):
-        _replace_empty(ir, operation)
     for operation in ops.find(module.operation, "stablehlo.reduce"):
         if not list(ir.DenseI64ArrayAttr(operation.attributes["dimensions"])):
             ops.replace(operation, operation.operands)
@@ -168,16 +170,23 @@ def _replace_by_initial(ir: Any, reduction: Any) -> None:
 
 
 def _replace_empty(ir: Any, operation: Any) -> None:
-    """Replaces an operation whose result has no elements by a constant."""
-    type_ = operation.results[0].type
-    if 0 not in type_.shape:
+    """Replaces an operation whose results have no elements by constants."""
+    types = [result.type for result in operation.results]
+    if not all(0 in type_.shape for type_ in types):
         return
     with operation.location, ir.InsertionPoint(operation):
-        value = ir.Attribute.parse(f"dense<> : {type_}")
-        constant = ir.Operation.create(
-            "stablehlo.constant", results=[type_], attributes={"value": value}
-        )
-    ops.replace(operation, [constant.result])
+        ops.replace(operation, [_empty(ir, type_) for type_ in types])
+
+
+def _empty(ir: Any, type_: Any) -> Any:
+    """A constant without elements, at the insertion point."""
+    if isinstance(type_.element_type, ir.ComplexType):
+        # The bindings have no attributes of complex numbers.
+        part = _empty(ir, ir.RankedTensorType.get(type_.shape, type_.element_type.element_type))
+        operands = [part, part]
+        return ir.Operation.create("stablehlo.complex", [type_], operands).result
+    value = ir.Attribute.parse(f"dense<> : {type_}")
+    return ir.Operation.create("stablehlo.constant", [type_], attributes={"value": value}).result
 
 
 def _convert_unsigned(ir: Any, operation: Any, place: int, element: Any) -> None:

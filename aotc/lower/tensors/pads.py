@@ -14,7 +14,7 @@ from typing import Any
 from aotc import ops
 from aotc.analysis.sparse import is_sparse
 from aotc.lower.tensors.windows import extents_of, is_monotone, largest_index, window_maps
-from aotc.mlir import ir
+from aotc.mlir import dialect, ir
 from aotc.rewrites.by_text import replace_by_text
 
 _NE = 1  # arith.cmpi's number for "not equal"
@@ -38,17 +38,18 @@ def expand_pads(module: Any) -> None:
             if not any(low + high) and source == result:
                 ops.replace(pad, [pad.operands[0]])
                 continue
-            if value is None or min(low + high, default=0) < 0 or 0 in source.shape:
+            if value is None or min(low + high, default=0) < 0:
                 continue
             unknown = [i for i in range(source.rank) if source.is_dynamic_dim(i)]
             if any(not result.is_dynamic_dim(i) for i in unknown):
                 continue
-            if any(low[i] or high[i] for i in unknown) and not _is_read_by_windows(pad):
-                continue
-            for i in unknown:
-                if low[i] or high[i]:
+            padded = [i for i in unknown if low[i] or high[i]]
+            if 0 in source.shape and not padded:
+                _fill(pad, value)
+            elif 0 not in source.shape and (not padded or _is_read_by_windows(pad)):
+                for i in padded:
                     _assert_elements(pad, i)
-            _expand(pad, value, low, high)
+                _expand(pad, value, low, high)
 
 
 def _drop_unread(pad: Any, high: list[int]) -> list[int]:
@@ -100,10 +101,8 @@ def _assert_elements(pad: Any, dimension: int) -> None:
     """Asserts that the source has elements along a dimension: one of them is read in place of
     padding, and dropped."""
     with pad.location, ir.InsertionPoint(pad):
-        size = ops.create(
-            "tensor.dim", [pad.operands[0], ops.constant(ops.index(), dimension)], [ops.index()]
-        )
-        ops.create_assert(ops.compare(_NE, size.result, ops.constant(ops.index(), 0)), _IS_EMPTY)
+        size = ops.dim(pad.operands[0], dimension)
+        ops.create_assert(ops.compare(_NE, size, ops.constant_index(0)), _IS_EMPTY)
 
 
 def _value(pad: Any) -> Any | None:
@@ -111,6 +110,17 @@ def _value(pad: Any) -> Any | None:
     block = pad.regions[0].blocks[0]
     (value,) = ops.terminator(block).operands
     return value if ops.is_made_outside(value, pad) else None
+
+
+def _fill(pad: Any, value: Any) -> None:
+    """Replaces the pad of a tensor without elements. MLIR would insert the source, and it takes no
+    slice of a dimension of the constant size 0."""
+    source, result = pad.operands[0], pad.results[0].type
+    dynamic = [i for i in range(result.rank) if result.is_dynamic_dim(i)]
+    with pad.location, ir.InsertionPoint(pad):
+        empty = ops.create("tensor.empty", [ops.dim(source, i) for i in dynamic], [result]).result
+        filled = dialect("linalg").fill(value, outs=[empty])
+    ops.replace(pad, [filled])
 
 
 def _expand(pad: Any, value: Any, low: list[int], high: list[int]) -> None:

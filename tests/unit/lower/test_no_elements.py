@@ -19,16 +19,20 @@ func.func @matmul(%a: tensor<4x0xf32>, %b: tensor<0x3xf32>, %c: tensor<4x3xf32>)
   return %r : tensor<4x3xf32>
 }}
 func.func @rows(%a: tensor<0x4xf32>, %b: tensor<2x4xf32>)
-    -> (tensor<2x4xf32>, tensor<3x5xf32>, tensor<0x4xf32>) {ENTRY} {{
+    -> (tensor<2x4xf32>, tensor<3x5xf32>, tensor<0x5xf32>, tensor<0x4xf32>) {ENTRY} {{
   %z = arith.constant 1.5 : f32
   %c = tensor.concat dim(0) %a, %b : (tensor<0x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   %p = tensor.pad %a low[1, 1] high[2, 0] {{
   ^bb0(%i: index, %j: index):
     tensor.yield %z : f32
   }} : tensor<0x4xf32> to tensor<3x5xf32>
+  %n = tensor.pad %a low[0, 1] high[0, 0] {{
+  ^bb0(%i: index, %j: index):
+    tensor.yield %z : f32
+  }} : tensor<0x4xf32> to tensor<0x5xf32>
   %s = tensor.extract_slice %b[1, 0] [0, 4] [1, 1] : tensor<2x4xf32> to tensor<0x4xf32>
   %e = math.exp %s : tensor<0x4xf32>
-  return %c, %p, %e : tensor<2x4xf32>, tensor<3x5xf32>, tensor<0x4xf32>
+  return %c, %p, %n, %e : tensor<2x4xf32>, tensor<3x5xf32>, tensor<0x5xf32>, tensor<0x4xf32>
 }}
 """
 
@@ -46,7 +50,7 @@ def test_a_sum_of_nothing_leaves_its_start(library: Library) -> None:
 
 def test_pieces_without_elements(library: Library) -> None:
     b = np.arange(8, dtype=np.float32).reshape(2, 4)
-    results = [np.full(shape, -1, np.float32) for shape in ((2, 4), (3, 5), (0, 4))]
+    results = [np.full(shape, -1, np.float32) for shape in ((2, 4), (3, 5), (0, 5), (0, 4))]
     library.call("rows", np.zeros((0, 4), np.float32), b, *results)
     np.testing.assert_array_equal(results[0], b)
     np.testing.assert_array_equal(results[1], np.full((3, 5), 1.5))
