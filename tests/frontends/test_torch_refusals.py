@@ -53,6 +53,10 @@ REFUSED: list[tuple[Any, str]] = [
         rf"{_LINE}: error: result 2 of aten.embedding_bag has no lowering\.",
     ),
     (
+        torch.hash_tensor,
+        rf"{_LINE}: error: aten.hash_tensor has elements of torch.uint64, which have no lowering",
+    ),
+    (
         torch.func.grad(lambda x: x.tanh().sum()),
         rf"{_LINE}: error: torch.export loses what torch.func.grad, vjp or jvp takes the",
     ),

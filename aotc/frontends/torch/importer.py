@@ -39,6 +39,7 @@ from aotc.frontends.torch.refusals import (
     check_bags,
     check_derivatives,
     check_effects,
+    check_element_types,
     check_operators,
     named_refusals,
 )
@@ -114,6 +115,7 @@ def import_program(program: Any, name: str) -> Any:
             simplify_assertions(program)
             remove_complex_numbers(program)
             check_effects(program)
+            check_element_types(program)
             call = call_of(program)
             drop_constant_outputs(program)
             _add_unsaved_buffers(program)

@@ -79,6 +79,28 @@ def check_effects(program: Any) -> None:
             raise _refusal(place_of_node(node), name)
 
 
+def check_element_types(program: Any) -> None:
+    """Raises InputError for tensors of element types that the importer does not have."""
+    import torch
+    from torch_mlir.extras import (  # type: ignore[import-not-found, unused-ignore]
+        fx_importer,
+    )
+
+    for node in program.graph.nodes:
+        values = node.meta.get("val")
+        for value in values if isinstance(values, list | tuple) else [values]:
+            if not isinstance(value, torch.Tensor):
+                continue
+            if value.dtype not in fx_importer.TORCH_DTYPE_TO_MLIR_TYPE:
+                is_given = node.op == "placeholder"
+                name = node.name if is_given else str(node.target).removesuffix(".default")
+                raise InputError(
+                    f"{place_of_node(node)}{name} has elements of {value.dtype}, which have no "
+                    "lowering.",
+                    hint="use a signed type, such as torch.int64, or leave it to the caller.",
+                )
+
+
 def check_operators(module: Any) -> None:
     """Raises InputError for PyTorch's operators that torch-mlir's torch dialect does not have."""
     for operation in ops.find(module.operation, "torch.operator"):
