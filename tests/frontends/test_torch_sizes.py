@@ -83,6 +83,7 @@ OF_BOTH: dict[str, Any] = {
     ),
     "stack": (lambda x: torch.stack([x, x * 2], 2).flatten(1, 2),),
     "a place of each row": (lambda x: x[torch.arange(x.shape[0]), x[..., 0].argmax(1)],),
+    "padded to chunks": (lambda x: functional.pad(x, (0, 0, 0, -x.shape[1] % 8)) + 1,),
     "from the end": (lambda x: x[:, x[0, :, 0].argsort() - x.shape[1], x[0, :, 1].argsort() % 32],),
 }
 

@@ -131,10 +131,10 @@ def _prepare(ir: Any, module: Any) -> None:
     """Rewrites operations that the passes would refuse or lower wrongly, in place.
 
     What passes a barrier is its operand: no pass moves what the barrier keeps apart. A reduction
-    over no dimension becomes its operand, and one of no elements its initial value. A
-    slice, scatter or transform without elements becomes a constant, because slices at the end of a
-    tensor would begin out of bounds. Unsigned operands are converted explicitly where only their type says that they are
-    unsigned.
+    over no dimension becomes its operand, and one of no elements its initial value. A slice,
+    scatter or transform without elements becomes a constant, because slices at the end of a tensor
+    would begin out of bounds. Unsigned operands are converted explicitly where only their type says
+    that they are unsigned.
     """
     for operation in ops.find(module.operation, "stablehlo.optimization_barrier"):
         ops.replace(operation, operation.operands)

@@ -34,6 +34,7 @@ from aotc.frontends.torch.resampling import resampling_decompositions
 from aotc.frontends.torch.scatters import scatter_decompositions
 from aotc.frontends.torch.selections import selection_decompositions
 from aotc.frontends.torch.special import special_functions
+from aotc.frontends.torch.strides import stride_decompositions
 from aotc.frontends.torch.transposed import transposed_decompositions
 from aotc.frontends.torch.triangular import triangular_decompositions
 from aotc.frontends.torch.unsigned import unsigned_decompositions
@@ -67,6 +68,7 @@ def decompositions() -> dict[Any, Any]:
         **pool_decompositions(aten),
         **quotient_decompositions(aten),
         **resampling_decompositions(aten, table),
+        **stride_decompositions(aten),
         **transposed_decompositions(aten),
         **triangular_decompositions(aten),
         **unsigned_decompositions(aten),

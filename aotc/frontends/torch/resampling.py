@@ -265,6 +265,7 @@ def _interpolated(
     elements. `otherwise` is PyTorch's decomposition, for sizes that are not known.
     """
     import torch
+    from torch._prims_common import suggest_memory_format
 
     sizes = [*x.shape[2:], *(output_size or ())]
     is_known = all(isinstance(size, int) and size > 0 for size in sizes)
@@ -296,7 +297,8 @@ def _interpolated(
             for number in range(max(2, len(weights)))
         ]
         resized = _combined(elements, [_beside(one, resized, dim) for one in weights])
-    return resized.to(x.dtype)
+    # Programs view the result under other shapes, which depends on its strides.
+    return resized.to(x.dtype, memory_format=suggest_memory_format(x))
 
 
 def _combined(elements: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:

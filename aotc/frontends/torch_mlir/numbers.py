@@ -3,13 +3,23 @@ roots, extrema. Sizes, and values that are computed from sizes, are such scalars
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from aotc import ops
 from aotc.frontends.torch_mlir.dialect import create, load_casts
 
-# Maps the operator to the type that it is computed in, and the operation that computes it.
-_FUNCTIONS = {
+
+def _modulo(value: Any, divisor: Any) -> Any:
+    """Python's remainder, which has the divisor's sign."""
+    rest = ops.binary("arith.remsi", value, divisor)
+    return ops.binary("arith.remsi", ops.binary("arith.addi", rest, divisor), divisor)
+
+
+# Maps the operator to the type that it is computed in, and the operation or function that computes
+# it. torch-mlir imports Python's `%` as fmod.
+_FUNCTIONS: dict[str, tuple[str, str | Callable[..., Any]]] = {
+    "torch.aten.fmod.int": ("i64", _modulo),
     "torch.aten.pow.int_to_int": ("i64", "math.ipowi"),
     "torch.aten.pow.float": ("f64", "math.powf"),
     "torch.prim.max.float": ("f64", "arith.maximumf"),
@@ -32,7 +42,10 @@ def lower_numbers(module: Any) -> None:
             type_, function = _FUNCTIONS[name]
             with operation.location, ir.InsertionPoint(operation):
                 values = [_builtin(value, type_) for value in operation.operands]
-                made = ops.create(function, values, [values[0].type]).result
+                if callable(function):
+                    made = function(*values)
+                else:
+                    made = ops.create(function, values, [values[0].type]).result
                 number = ir.Type.parse("!torch.int" if type_ == "i64" else "!torch.float")
                 made = ops.create(f"torch_c.from_{type_}", [made], [number]).result
                 (old,) = operation.results
