@@ -191,6 +191,13 @@ def _without_negative(x: Any) -> Any:
     return x * torch.sym_ite(is_large, 3, 2)
 
 
+def _one_or_three(x: Any) -> Any:
+    number = x[0].long().item()
+    torch._check((number == 1) | (number == 3))
+    torch._check(((number > 0) & (number < 4)) | (number == 9))
+    return x * number
+
+
 FAILING: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...], str]] = [
     (_few, (torch.ones(3),), (torch.ones(5),), "expected u0 <= 3, where u0, u1, ... are numbers"),
     (_positive, (torch.ones(3),), (torch.zeros(5),), r"expected 1 <= u\d+, where"),
@@ -199,6 +206,12 @@ FAILING: list[tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...], str]] 
         (torch.tensor([1.0, 10, 3]),),
         (-torch.ones(3),),
         r"expected Ne\(u\d+, 1\), where",
+    ),
+    (
+        _one_or_three,
+        (torch.tensor([3.0, 2]),),
+        (torch.tensor([2.0, 2]),),
+        r"expected Eq\(u0, 1\) \| Eq\(u0, 3\), where",
     ),
     (
         lambda i: i.bincount(),

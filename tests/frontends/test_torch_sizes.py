@@ -95,6 +95,20 @@ def test_any_batch_and_any_sequence(name: str, tmp_path: Path) -> None:
     check(Program(*OF_BOTH[name]), shapes, lambda b, s: (torch.randn(b, s, 32),), SIZES, tmp_path)
 
 
+def test_chunks(tmp_path: Path) -> None:
+    """torch.export has an expression for the size 8, and specializes for a last chunk in part."""
+    program = Program(
+        lambda x: (
+            functional.pad(x, (0, 0, 0, (8 - x.shape[1] % 8) % 8))
+            .reshape(x.shape[0], -1, 8, 32)[..., 0]
+            .permute(0, 2, 1)
+            .relu()
+        )
+    )
+    shapes, sizes = ({0: Dim.AUTO, 1: Dim.AUTO},), ((3, 20), (2, 9), (5, 23))
+    check(program, shapes, lambda b, s: (torch.randn(b, s, 32),), sizes, tmp_path)
+
+
 def resized(x: Any, **options: Any) -> Any:
     return functional.interpolate(x, antialias=True, **options)
 

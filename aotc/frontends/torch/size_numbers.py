@@ -11,6 +11,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+# Maps the operators that combine conditions to the arithmetic on 0 and 1 whose result is not 0.
+_OF_CONDITIONS = {operator.or_: operator.add, operator.and_: operator.mul}
+
 
 def import_size_numbers(program: Any) -> None:
     """Replaces them in the graph of a `torch.export.ExportedProgram`, in place."""
@@ -24,6 +27,8 @@ def import_size_numbers(program: Any) -> None:
             node.target = torch.ops.aten.Bool.Tensor
         elif node.target in (torch.sym_ite, torch.sym_not):
             _choose(program.graph, node)
+        elif node.target in _OF_CONDITIONS and isinstance(node.meta["val"], torch.SymBool):
+            _combine(program.graph, node)
         elif node.target in functions:
             of_integers, of_floats = functions[node.target]
             is_integer = isinstance(node.meta["val"], torch.SymInt)
@@ -81,6 +86,24 @@ def _choose(graph: Any, node: Any) -> None:
         return
     node.replace_all_uses_with(found)
     graph.erase_node(node)
+
+
+def _combine(graph: Any, node: Any) -> None:
+    """Replaces `or` and `and` of two conditions by arithmetic on them as integers."""
+    import torch
+
+    to_integer: Any = torch.sym_ite
+    with graph.inserting_before(node):
+        made = []
+        for condition in node.args:
+            integer = graph.call_function(torch.ops.aten.Int.bool, (condition,))
+            value = condition.meta["val"] if isinstance(condition, torch.fx.Node) else condition
+            integer.meta = {**node.meta, "val": to_integer(value, 1, 0)}
+            made.append(integer)
+        combine = _OF_CONDITIONS[node.target]
+        number = graph.call_function(combine, tuple(made))
+        number.meta = {**node.meta, "val": combine(*(one.meta["val"] for one in made))}
+    node.target, node.args = operator.ne, (number, 0)
 
 
 def _make_tensors(graph: Any, node: Any) -> None:

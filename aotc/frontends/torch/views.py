@@ -28,10 +28,14 @@ def decompose_views(program: Any) -> None:
     import torch
 
     aten = torch.ops.aten
-    views = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
-    for node in list(program.graph.nodes):
-        if node.op != "call_function" or node.target not in views:
-            continue
+    targets = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
+    views = [
+        node
+        for node in program.graph.nodes
+        if node.op == "call_function" and node.target in targets
+    ]
+    _put_known_sizes(program, views)
+    for node in views:
         before, after = list(node.args[0].meta["val"].shape), _sizes_after(node)
         if all(isinstance(size, int) for size in (*before, *after)):
             continue
@@ -41,6 +45,27 @@ def decompose_views(program: Any) -> None:
         program.graph.erase_node(node)
         # The signature refers to results by the names of their nodes.
         value.name = node.name
+
+
+def _put_known_sizes(program: Any, views: Sequence[Any]) -> None:
+    """Puts numbers in the place of the expressions that views give numbers for: of `(s + -s % 8)`
+    elements in chunks of 8, torch.export takes the 8 for an expression. torch-mlir would derive
+    some of the numbers again, and fail where the types of a value differ."""
+    import torch
+
+    known = {
+        _expression(size): after
+        for view in views
+        for size, after in zip(view.meta["val"].shape, _sizes_after(view), strict=True)
+        if isinstance(after, int) and not isinstance(size, int)
+    }
+    for node in program.graph.nodes if known else ():
+        value = node.meta.get("val")
+        if node.op == "call_function" and isinstance(value, torch.Tensor):
+            before = list(value.shape)
+            sizes = [known.get(_expression(size), size) for size in before]
+            if any(one is not other for one, other in zip(sizes, before, strict=True)):
+                node.meta |= {"tensor_meta": None, "val": value.new_empty(sizes)}
 
 
 def make_views(program: Any) -> None:
