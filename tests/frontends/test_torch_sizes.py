@@ -95,18 +95,22 @@ def test_any_batch_and_any_sequence(name: str, tmp_path: Path) -> None:
     check(Program(*OF_BOTH[name]), shapes, lambda b, s: (torch.randn(b, s, 32),), SIZES, tmp_path)
 
 
-def test_chunks(tmp_path: Path) -> None:
+def chunks(x: Any) -> Any:
     """torch.export has an expression for the size 8, and specializes for a last chunk in part."""
-    program = Program(
-        lambda x: (
-            functional.pad(x, (0, 0, 0, (8 - x.shape[1] % 8) % 8))
-            .reshape(x.shape[0], -1, 8, 32)[..., 0]
-            .permute(0, 2, 1)
-            .relu()
-        )
-    )
+    padded = functional.pad(x, (0, 0, 0, (8 - x.shape[1] % 8) % 8))
+    return padded.reshape(x.shape[0], -1, 8, 32)[..., 0].permute(0, 2, 1).relu()
+
+
+def rows_of_each(x: Any) -> Any:
+    """The size of no input is that of the result's rows."""
+    half = x[:, : x.shape[1] // 2]
+    return half.reshape(-1, 32).sum(1).reshape(x.shape[0], -1)
+
+
+@pytest.mark.parametrize("function", [chunks, rows_of_each])
+def test_parts(function: Any, tmp_path: Path) -> None:
     shapes, sizes = ({0: Dim.AUTO, 1: Dim.AUTO},), ((3, 20), (2, 9), (5, 23))
-    check(program, shapes, lambda b, s: (torch.randn(b, s, 32),), sizes, tmp_path)
+    check(Program(function), shapes, lambda b, s: (torch.randn(b, s, 32),), sizes, tmp_path)
 
 
 def resized(x: Any, **options: Any) -> Any:

@@ -7,6 +7,7 @@ torch.export has the sizes as symbolic expressions, which show which dimensions 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -135,14 +136,16 @@ def _parts(
     ]
     if -1 not in parts or all(isinstance(part, int) for part in parts):
         return parts
-    return [
-        _size_as_argument(torch, value, size) if part == -1 else part
-        for part, size in zip(parts, sizes, strict=True)
-    ]
+    place = parts.index(-1)
+    found = _size_as_argument(torch, value, sizes[place])
+    if found is None:
+        found = _quotient(torch, value, dimension, [*parts[:place], *parts[place + 1 :]])
+    parts[place] = found
+    return parts
 
 
 def _size_as_argument(torch: Any, value: Any, size: Any) -> Any:
-    """A node for a size that is also the size of an input's dimension, or -1."""
+    """A node for a size that is also the size of an input's dimension; otherwise None."""
     graph = value.graph
     for place in graph.find_nodes(op="placeholder"):
         for dimension, other in enumerate(getattr(place.meta.get("val"), "shape", ())):
@@ -150,7 +153,19 @@ def _size_as_argument(torch: Any, value: Any, size: Any) -> Any:
                 node = graph.call_function(torch.ops.aten.sym_size.int, (place, dimension))
                 node.meta["val"] = other
                 return node
-    return -1
+    return None
+
+
+def _quotient(torch: Any, value: Any, dimension: int, others: Sequence[Any]) -> Any:
+    """A node for a part of a dimension: its size divided by the other parts."""
+    graph, whole = value.graph, value.meta["val"].shape[dimension]
+    node = graph.call_function(torch.ops.aten.sym_size.int, (value, dimension))
+    node.meta["val"] = whole
+    for other in others:
+        node = graph.call_function(operator.floordiv, (node, other))
+        whole = whole // getattr(other, "meta", {}).get("val", other)
+        node.meta["val"] = whole
+    return node
 
 
 def _call(view: Any, target: Any, arguments: tuple[Any, ...], sizes: Sequence[Any]) -> Any:
