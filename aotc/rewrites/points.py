@@ -140,15 +140,19 @@ def widen_blocks(gpu_module: Any) -> dict[str, tuple[int, int, int]]:
 
 def _have_all_of_x(kernel: Any, loops: Sequence[Any]) -> bool:
     """Whether the loops are over consecutive points, and nothing outside of them depends on the
-    threads along x: threads exchange nothing, and only the loops use their ids."""
+    threads along x: threads exchange nothing, and only the loops use their ids. (The id of a single
+    thread is the constant 0, which would not tell more threads apart.)"""
+    using = []
     for operation in ops.walk(kernel):
         if operation.name == "gpu.thread_id" and is_along_x(operation):
-            users = [use.owner.operation for use in operation.results[0].uses]
-            if not all(any(one in loops for one in ops.ancestors(user)) for user in users):
-                return False
+            for use in operation.results[0].uses:
+                inside = [one for one in ops.ancestors(use.owner.operation) if one in loops]
+                if not inside:
+                    return False
+                using += inside
         elif operation.name.startswith("gpu.") and operation.name not in _WITHOUT_X:
             return False
-    return all(NEIGHBOURS in loop.attributes for loop in loops)
+    return all(loop in using and NEIGHBOURS in loop.attributes for loop in loops)
 
 
 def synchronize_points(gpu_module: Any) -> None:
