@@ -127,6 +127,9 @@ SEQUENTIAL = "aotc.sequential"
 
 # ── code in a kernel ──
 
+# gpu.module whose code some GPU without `redux.sync` runs. targets.cuda.stages →
+# targets.cuda.reductions.
+WITHOUT_REDUX = "aotc.without_redux"
 # Loop over the points of a thread, to unroll. Internal to rewrites.points, across passes.
 POINTS_ATTRIBUTE = "aotc.points"
 # Such a loop whose points are added to the thread id along x: the thread may have consecutive

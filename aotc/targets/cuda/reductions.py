@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from aotc import ops
+from aotc.attributes import WITHOUT_REDUX
 from aotc.chips import WARP
 from aotc.mlir import ir
 from aotc.ops import binary, compare, create, integer, symbol_of, unary
@@ -62,6 +63,8 @@ _REDUX_KINDS = {
     "xor": "xor",
 }
 _REDUX_WIDTH = 32
+# The first compute capability that has it.
+FIRST_WITH_REDUX = 80
 
 _SLOTS = "aotc_all_reduce"
 _MOST_WARPS = 32
@@ -75,7 +78,9 @@ def expand_subgroup_reduce(operation: Any) -> Sequence[Any] | None:
     if not can_move(value.type):
         return None
     clusters, kind = clusters_of(operation, WARP), kind_of(operation)
-    if clusters.size == WARP and kind in _REDUX_KINDS and _fits_redux(value.type):
+    module = ops.enclosing(operation, "gpu.module")
+    has_redux = module is None or WITHOUT_REDUX not in module.attributes
+    if has_redux and clusters.size == WARP and kind in _REDUX_KINDS and _fits_redux(value.type):
         return [_redux(kind, value)]
     has_partner = _in_block(operation)
     combine = named_combiner(kind, value.type)

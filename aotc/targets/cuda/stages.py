@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from aotc.analysis.gpu_modules import gpu_modules, runs_on
 from aotc.artifact_kind import ArtifactKind
 from aotc.artifacts import ArtifactFile
+from aotc.attributes import WITHOUT_REDUX
 from aotc.building.build import Build, translated
 from aotc.building.results import DeviceImage, KernelCode, Outlined
 from aotc.chips import FIRST_WITH_VARIANT
@@ -20,6 +21,7 @@ from aotc.errors import InputError, ToolError
 from aotc.input.source import Source, input_error
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.manifest import Resources
+from aotc.mlir import ir
 from aotc.ops import symbol_of
 from aotc.request import KNOWN_CHIPS, Chip, unique
 from aotc.targets.cuda.artifacts import CUBIN, DEVICE_LL, DEVICE_MLIR, FATBIN, KINDS, PTX
@@ -28,6 +30,7 @@ from aotc.targets.cuda.lower import lower_device
 from aotc.targets.cuda.pdl_kernels import kernels_without_control, pdl_kernels
 from aotc.targets.cuda.ptx_levels import level_of, retarget
 from aotc.targets.cuda.ptx_waits import FIRST_WITH_WAITS, add_waits
+from aotc.targets.cuda.reductions import FIRST_WITH_REDUX
 from aotc.targets.cuda.requirements import Need, find_needs
 from aotc.targets.cuda.results import (
     CompiledPtx,
@@ -64,6 +67,10 @@ def lower_to_nvvm(build: Build, outlined: Outlined) -> DeviceModules:
         adds_waits = has_waits and name not in outlined.by_hand
         given_waits = tuple(kernels_without_control(gpu_module)) if adds_waits else ()
         with_pdl = tuple(pdl_kernels(gpu_module, given_waits))
+        used_on = _ptx_chips(build) if only_chip is None else (only_chip,)
+        if any(chip.capability < FIRST_WITH_REDUX for chip in used_on):
+            with gpu_module.context:
+                gpu_module.attributes[WITHOUT_REDUX] = ir.UnitAttr.get()
         module, text = None, _lowered_before(build, name, gpu_module)
         if text is None:
             watch = build.watch("device-mlir")

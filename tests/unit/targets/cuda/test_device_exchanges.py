@@ -265,6 +265,19 @@ def build(
     return run
 
 
+def test_turing_reduces_by_shuffles(
+    aotc: Callable[..., Outcome], mlir_file: Callable[..., Path]
+) -> None:
+    """It has no instruction for it. Code that newer GPUs run as well is the same."""
+    (kernel,) = (one for one in KERNELS.values() if one.name == "warp_minsi_i32")
+    source = mlir_file(f"gpu.module @m {{{kernel.text()}}}\n{HOST}\n")
+    command = ("build", source, "--emit", "ptx", "--chip", "sm_75", "--no-cpu-kernels", "-o", "-")
+    done = aotc(*command)
+    assert (done.stderr, done.code) == ("", 0)
+    assert done.stdout.count("shfl.sync.bfly") == WARP_STEPS
+    assert "redux" not in done.stdout
+
+
 SUM = """
 gpu.func @{name}(%x: memref<?x{type}>) kernel {{
   %i = gpu.thread_id x
