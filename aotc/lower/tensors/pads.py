@@ -9,6 +9,7 @@ Padding behind the last element that a window reads is dropped first. torch-mlir
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
@@ -19,6 +20,8 @@ from aotc.rewrites.by_text import replace_by_text
 
 _NE = 1  # arith.cmpi's number for "not equal"
 _IS_EMPTY = "an image of convolutions or poolings has no elements"
+# An index that is no window's.
+_PLAIN = (ir.AffineDimExpr, ir.AffineConstantExpr)
 # What gives a tensor another shape.
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 
@@ -46,7 +49,7 @@ def expand_pads(module: Any) -> None:
             padded = [i for i in unknown if low[i] or high[i]]
             if 0 in source.shape and not padded:
                 _fill(pad, value)
-            elif 0 not in source.shape and (not padded or _is_read_by_windows(pad)):
+            elif 0 not in source.shape and (not padded or _is_read_by_windows(pad, padded)):
                 for i in padded:
                     _assert_elements(pad, i)
                 _expand(pad, value, low, high)
@@ -80,19 +83,22 @@ def _drop_unread(pad: Any, high: list[int]) -> list[int]:
     return high
 
 
-def _is_read_by_windows(pad: Any) -> bool:
-    """Whether convolutions and poolings are all that reads the result. These have no images without
-    elements, which need no memory that could be read."""
-    reads = [(use.owner.operation, use.operand_number) for use in pad.results[0].uses]
+def _is_read_by_windows(pad: Any, padded: Sequence[int]) -> bool:
+    """Whether convolutions and poolings are all that reads the result, and their windows move along
+    the dimensions `padded`. These have no images without elements, of which nothing could be
+    read."""
+    reads = [(use.owner.operation, use.operand_number, padded) for use in pad.results[0].uses]
     while reads:
-        user, number = reads.pop()
+        user, number, along = reads.pop()
         if user.name == "tensor.dim":
             continue
         if user.name in _RESHAPES:
-            reads += [(use.owner.operation, use.operand_number) for use in user.results[0].uses]
+            # Which dimensions were padded is not followed.
+            reads += [(use.owner.operation, use.operand_number, ()) for use in user.results[0].uses]
             continue
         maps = window_maps(user)
-        if not maps or all(isinstance(one, ir.AffineDimExpr) for one in maps[number].results):
+        moves = [not isinstance(one, _PLAIN) for one in maps[number].results] if maps else []
+        if not any(moves) or not all(moves[i] for i in along):
             return False
     return True
 

@@ -56,6 +56,47 @@ def test_pieces_without_elements(library: Library) -> None:
     np.testing.assert_array_equal(results[1], np.full((3, 5), 1.5))
 
 
+def test_what_is_padded_is_no_image(tmp_path: Path) -> None:
+    """A column that is read as a vector, and a batch. Both may have no elements."""
+    program = f"""
+func.func @column(%x: tensor<?x1xf32>) -> tensor<?xf32> {ENTRY} {{
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %p = tensor.pad %x low[2, 0] high[1, 0] {{
+  ^bb0(%i: index, %j: index):
+    tensor.yield %one : f32
+  }} : tensor<?x1xf32> to tensor<?x1xf32>
+  %n = tensor.dim %p, %c0 : tensor<?x1xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %y = linalg.generic {{indexing_maps = [affine_map<(i) -> (i, 0)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]}} ins(%p : tensor<?x1xf32>) outs(%e : tensor<?xf32>) {{
+  ^bb0(%a: f32, %b: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  }} -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}}
+func.func @batch(%x: tensor<?x8x12x12xf32>, %w: tensor<8x3x3xf32>, %o: tensor<?x8x10x10xf32>)
+    -> tensor<?x8x10x10xf32> {ENTRY} {{
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[1, 0, 0, 0] high[2, 0, 0, 0] {{
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : f32
+  }} : tensor<?x8x12x12xf32> to tensor<?x8x12x12xf32>
+  %y = linalg.depthwise_conv_2d_nchw_chw ins(%p, %w : tensor<?x8x12x12xf32>, tensor<8x3x3xf32>)
+      outs(%o : tensor<?x8x10x10xf32>) -> tensor<?x8x10x10xf32>
+  return %y : tensor<?x8x10x10xf32>
+}}
+"""
+    library = build_library(program, tmp_path)
+    column = library.call("column", np.zeros((0, 1), np.float32))
+    np.testing.assert_array_equal(column, np.full(3, 2, np.float32))
+    start = np.ones((3, 8, 10, 10), np.float32)
+    nothing = np.zeros((0, 8, 12, 12), np.float32)
+    found = library.call("batch", nothing, np.ones((8, 3, 3), np.float32), start)
+    np.testing.assert_array_equal(found, start)
+
+
 def test_a_slice_of_a_size_that_becomes_0_is_refused_with_a_remedy(tmp_path: Path) -> None:
     """MLIR's verifier refuses it once the size is part of the type."""
     program = f"""
