@@ -141,6 +141,12 @@ def test_the_result_stays_the_buffer_that_it_is(name: str, groups: list[list[int
             *(("f", "c"), ("c", "h", "w*2"), ("f", "h", "w")),
             dynamic=(("b", 1), ("b", 2), ("c", 1), ("c", 2)),
         ),
+        # Windows of images of unknown size, whose columns are part of the image's.
+        Contraction(
+            *("windows", {"f": 40, "h": 6, "w": 7, "c": 24, "i": 3, "j": 3}),
+            *(("f", "c", "i", "j"), ("c", "h + i", "w + j"), ("f", "h", "w")),
+            dynamic=(("b", 1), ("b", 2), ("c", 1), ("c", 2)),
+        ),
         # No row of A, no column of it is contiguous.
         Contraction(*("apart", {"i": 8, "j": 16, "k": 8}), ("i*2", "k*2"), ("k", "j"), ("i", "j")),
     ],

@@ -8,6 +8,7 @@ have the fastest kernels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct
@@ -19,7 +20,6 @@ from aotc.kernels.matmul.fusion.collapsed import Groups, collapse
 from aotc.kernels.matmul.implicit_gemm.problem import (
     ImplicitGemm,
     Loop,
-    Moves,
     known_count,
     step_of,
 )
@@ -183,22 +183,27 @@ def one_role(
         distances = [step_of(strides, getattr(loop, name)) for loop in loops]
         if None in distances and name not in dense:
             return None
-        for number in range(1, len(loops)):
-            outer, inner = distances[number - 1], distances[number]
-            size = loops[number].size
-            is_known = size is not None and inner is not None and outer == inner * size
-            if not is_known and not (
-                name in dense
-                and _are_adjacent(getattr(loops[number - 1], name), getattr(loops[number], name))
-            ):
+        for number, (outer, inner) in enumerate(pairwise(loops)):
+            size, far, near = inner.size, distances[number], distances[number + 1]
+            if size is None or far is None or near is None:
+                are_one = name in dense and _are_adjacent(problem, name, outer, inner)
+            else:
+                are_one = far == near * size
+            if not are_one:
                 return None
         steps[name] = distances[-1]
     return _Role(tuple(loops), steps)
 
 
-def _are_adjacent(outer: Moves, inner: Moves) -> bool:
-    """Whether two loops move along a dimension and the one behind it, element by element."""
-    return len(outer) == len(inner) == 1 and inner[0] == (outer[0][0] + 1, 1) and outer[0][1] == 1
+def _are_adjacent(problem: ImplicitGemm, name: str, outer: Loop, inner: Loop) -> bool:
+    """Whether two loops move along a dimension and the one behind it, element by element, and the
+    inner one along the whole dimension: no other loop does, as that of a window."""
+    first, second = getattr(outer, name), getattr(inner, name)
+    if not len(first) == len(second) == 1 or second[0] != (first[0][0] + 1, 1) or first[0][1] != 1:
+        return False
+    every = (*problem.batch, *problem.rows, *problem.columns, *problem.k_loops)
+    dimensions = [dimension for loop in every for dimension, _ in getattr(loop, name)]
+    return dimensions.count(second[0][0]) == 1
 
 
 def _is_transposed(first: _Role, second: _Role, name: str) -> bool | None:
