@@ -11,7 +11,15 @@ from aotc.delivery import known_outputs
 from aotc.errors import EXIT_OK, AotcError, InputError
 from aotc.many.job import Ended, Job
 from aotc.many.pool import run_jobs
-from aotc.many.watch import Made, files_of, line_of, made_of, states_of, wait_for_change
+from aotc.many.watch import (
+    Made,
+    State,
+    files_of,
+    line_of,
+    made_of,
+    states_of,
+    wait_for_change,
+)
 from aotc.toolchain.runner import cores
 
 if TYPE_CHECKING:
@@ -28,13 +36,17 @@ def watch_jobs(
         if str(job.request.source) == "-" or job.request.out == "-":
             raise InputError("--watch is for files: neither the input nor -o can be '-'.")
     made: dict[Path, Made] = {}
+    seen: dict[Path, State] = {}
     while True:
-        # Read before the build, so that changes during the build are detected.
-        seen = states_of(file for job in jobs for file in files_of(job))
+        # Read before the build and, of files that are known, before the plan, so that changes
+        # during these are detected.
+        now = states_of(file for job in jobs for file in files_of(job))
+        seen = {file: seen.get(file, state) for file, state in now.items()}
         if pending:
             _build(pending, build, options, made)
             _say(options, f"aotc: watching {len(seen)} file{'s' if len(seen) != 1 else ''}")
         changed = wait_for_change(seen)
+        seen = states_of(seen)
         try:
             jobs = plan()
         except AotcError as error:  # in aotc.toml

@@ -9,10 +9,14 @@ import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from helpers.command import SAMPLES, Outcome, aotc_command, process_environment
 
+from aotc.commands import watch
+from aotc.errors import InputError
 from aotc.many.watch import Made, line_of, wait_for_change
 
 SAXPY = (SAMPLES / "saxpy.mlir").read_text()
@@ -106,6 +110,36 @@ def test_a_project_is_watched(tmp_path: Path) -> None:
         assert watching.process.wait(timeout=60) == 130
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {f"{name}_kernels.sm_90.cubin" for name in ("saxpy", "other", "third")}
+
+
+def test_a_change_while_the_project_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wrong project file is corrected before the command waits for that."""
+    project = tmp_path / "aotc.toml"
+    project.write_text("right")
+    job = SimpleNamespace(request=SimpleNamespace(source=project, out=None))
+    plans = iter(["right", "wrong", "corrected"])
+
+    def plan() -> list[Any]:
+        now = next(plans)
+        if now == "wrong":
+            project.write_text("corrected")
+            raise InputError("wrong")
+        if now == "corrected":
+            raise KeyboardInterrupt
+        return [job]
+
+    looks = iter(range(20))
+
+    def wait(before: dict[Path, Any]) -> set[Path]:
+        return wait_for_change(before, lambda seconds: [next(looks)].clear())
+
+    monkeypatch.setattr(watch, "files_of", lambda job: [project])
+    monkeypatch.setattr(watch, "_build", lambda *arguments: project.write_text("wrong!"))
+    monkeypatch.setattr(watch, "wait_for_change", wait)
+    with pytest.raises(KeyboardInterrupt):
+        watch.watch_jobs(plan, None, {"quiet": True})  # type: ignore[arg-type]
 
 
 def test_a_line_says_what_changed() -> None:
