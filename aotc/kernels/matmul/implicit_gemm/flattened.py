@@ -21,7 +21,7 @@ from aotc.kernels.matmul.implicit_gemm.problem import (
     ImplicitGemm,
     Loop,
     known_count,
-    step_of,
+    loop_step,
 )
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.recognition import Matmul, matrix_of
@@ -179,8 +179,7 @@ def one_role(
     roles of these have unknown strides."""
     steps = {}
     for name in names:
-        strides = problem.strides["abc".index(name)]
-        distances = [step_of(strides, getattr(loop, name)) for loop in loops]
+        distances = [loop_step(problem, loop, name) for loop in loops]
         if None in distances and name not in dense:
             return None
         for number, (outer, inner) in enumerate(pairwise(loops)):

@@ -100,6 +100,11 @@ def step_of(strides: Sequence[int | None], moves: Moves) -> int | None:
     return total
 
 
+def loop_step(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
+    """The stride of a loop in an operand, in elements; None if it is unknown."""
+    return step_of(problem.strides["abc".index(name)], getattr(loop, name))
+
+
 def known_count(loops: Sequence[Loop]) -> int | None:
     sizes = [loop.size for loop in loops]
     known = [size for size in sizes if size is not None]

@@ -21,20 +21,19 @@ from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.grouped import Packing, dots_of_problem
 from aotc.kernels.matmul.implicit_gemm.cpu import gathered
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import line_of
-from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count, loop_step
 from aotc.kernels.matmul.problem import Line
 
 
 def takes_groups(problem: ImplicitGemm) -> bool:
     """Whether there are instructions for the problem, and the kernel supports the layouts of its
     operands."""
-    stride = step_of(problem, problem.columns[-1], "b")
+    stride = loop_step(problem, problem.columns[-1], "b")
     if not dots_of_problem(problem) or stride not in VECTOR_STRIDES:
         return False
     run: int | None = 1
     for loop in reversed(problem.k_loops):
-        if run is None or step_of(problem, loop, "a") != run:
+        if run is None or loop_step(problem, loop, "a") != run:
             return False
         run = None if loop.size is None else run * loop.size
     return True

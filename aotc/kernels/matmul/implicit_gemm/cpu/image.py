@@ -19,7 +19,7 @@ from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
 from aotc.kernels.matmul.implicit_gemm.operand import count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, loop_step
 from aotc.kernels.matmul.problem import Arguments, Line
 
 # The largest ratio of computed columns to those of C. Above it, packing is faster.
@@ -47,30 +47,18 @@ def image_of(problem: ImplicitGemm) -> Image | None:
     if len(problem.columns) < 2 or problem.b.element != computed_in(problem):
         return None
     outer, inner = problem.columns[-2:]
-    pitch = step_of(problem, outer, "b")
+    pitch = loop_step(problem, outer, "b")
     if outer.size is None or inner.size is None or pitch is None:
         return None
     image = Image(outer.size, inner.size, pitch)
-    if pitch == inner.size == step_of(problem, outer, "c"):
+    if pitch == inner.size == loop_step(problem, outer, "c"):
         # Contiguous rows of an image are one row.
         image = Image(1, outer.size * inner.size, outer.size * inner.size)
     is_one = len(problem.columns) == 2 or image.columns >= _LEAST_COLUMNS
     is_dense = image.columns <= _MOST_COMPUTED * image.height * image.width
-    steps = [step_of(problem, inner, name) for name in "bc"]
+    steps = [loop_step(problem, inner, name) for name in "bc"]
     is_contiguous = image.pitch >= image.width > 0 and steps == [1, 1]
     return image if is_one and is_dense and is_contiguous else None
-
-
-def step_of(problem: ImplicitGemm, loop: Loop, name: str) -> int | None:
-    """The stride of a loop in an operand, in elements; None if it is unknown."""
-    strides = problem.strides["abc".index(name)]
-    total = 0
-    for dimension, factor in getattr(loop, name):
-        stride = strides[dimension]
-        if stride is None:
-            return None
-        total += stride * factor
-    return total
 
 
 class InPlaceKernel(Kernel):

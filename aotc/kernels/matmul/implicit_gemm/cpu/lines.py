@@ -18,9 +18,9 @@ from aotc.builder.numbers import Number, Value, compare, signed_maximum, signed_
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, VECTOR_STRIDES
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
-from aotc.kernels.matmul.implicit_gemm.cpu.image import InPlaceKernel, step_of
+from aotc.kernels.matmul.implicit_gemm.cpu.image import InPlaceKernel
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, loop_step
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Line
 
 # The largest ratio of computed columns to those of C. Above it, packing is faster.
@@ -57,7 +57,7 @@ def lines_of(problem: ImplicitGemm) -> Lines | None:
     if problem.b.element != element or problem.m is None or problem.m > _MOST_ROWS:
         return None
     column = problem.columns[-1]
-    steps = [step_of(problem, column, name) for name in "bc"]
+    steps = [loop_step(problem, column, name) for name in "bc"]
     width = VECTOR_BYTES // ELEMENT_BYTES[element]
     if column.size is None or column.size < width or steps[1] != 1:
         return None

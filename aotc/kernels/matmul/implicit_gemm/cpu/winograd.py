@@ -26,9 +26,13 @@ from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import Step, Tile, Variant
 from aotc.kernels.matmul.implicit_gemm.cpu.copied import allocated
-from aotc.kernels.matmul.implicit_gemm.cpu.image import step_of
 from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
-from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count, likely_count
+from aotc.kernels.matmul.implicit_gemm.problem import (
+    ImplicitGemm,
+    known_count,
+    likely_count,
+    loop_step,
+)
 from aotc.kernels.matmul.problem import Arguments, Line
 from aotc.mlir import ir
 from aotc.module_names import WINOGRAD_COPY
@@ -117,15 +121,15 @@ def winograd_of(problem: ImplicitGemm) -> Winograd | None:
     if None in sizes or [down.size, across.size] != [_TAPS, _TAPS]:
         return None
     channels, rows, lines, columns = (size for size in sizes if size is not None)
-    of_filters = [step_of(problem, loop, "a") for loop in (row, channel, down, across)]
+    of_filters = [loop_step(problem, loop, "a") for loop in (row, channel, down, across)]
     if of_filters != [channels * _TAPS**2, _TAPS**2, _TAPS, 1]:
         return None
-    pitch = step_of(problem, line, "b")
-    of_columns = [step_of(problem, column, name) for name in "bc"]
+    pitch = loop_step(problem, line, "b")
+    of_columns = [loop_step(problem, column, name) for name in "bc"]
     is_dense = down.b == line.b and across.b == column.b and of_columns == [1, 1]
     if not is_dense or pitch is None or pitch < columns + _TAPS - 1:
         return None
-    if step_of(problem, line, "c") != columns:
+    if loop_step(problem, line, "c") != columns:
         return None
     if channels < _LEAST_CHANNELS or rows < _LEAST_ROWS:
         return None
@@ -187,7 +191,7 @@ class ImageTransform(Vectors):
             k_loops=tuple(taps),
         )
         source = Operand(b, by_channel, arguments, "b")
-        pitch = step_of(of.problem, line, "b")
+        pitch = loop_step(of.problem, line, "b")
         assert pitch is not None
         with b.launch(of.channels, 1, role="winograd_image") as launch:
             of_channel, _, _ = launch.block_ids
