@@ -232,13 +232,13 @@ def _fastest(
         found += _best(problem, families, ANY_GPU, others)
     for_any_address = [family for family in families if family.takes_any_address]
     anywhere = _best(_without_alignment(problem), for_any_address, ANY_GPU, others or chips)
-    chosen = anywhere[-1:] if _is_image_of_any_size(problem) else anywhere[:1]
+    chosen = anywhere[-1:] if _has_open_rows(problem) else anywhere[:1]
     return (*found, *_for_any_tile_count(chosen)) if chosen else ()
 
 
-def _is_image_of_any_size(problem: Problem) -> bool:
-    """Whether C has few known rows, each of an unknown number of columns, as the channels of an
-    image. As likely as not, its rows are not aligned, and it is small."""
+def _has_open_rows(problem: Problem) -> bool:
+    """Whether C has a known number of rows of any length, as the channels of an image. As likely as
+    not, the rows are not aligned, and C is small."""
     return problem.c.pitch is None and problem.m is not None and problem.n is None
 
 

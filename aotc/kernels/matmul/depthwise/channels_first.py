@@ -108,7 +108,7 @@ def _first_packed(window: Window, remainder: int) -> tuple[int, int]:
     return index, (index + window.padding) // window.stride
 
 
-def is_cut(problem: Depthwise) -> bool:
+def _is_cut(problem: Depthwise) -> bool:
     """Whether blocks compute parts of rows."""
     return problem.width.outputs is None
 
@@ -123,7 +123,7 @@ class _Packing:
         step = variant.width * variant.vectors
         self.columns = -(-variant.columns // step) * step
         # Columns are packed from a multiple of the stride on, which may be in front of the first.
-        lead = 1 if is_cut(problem) and width.padding % width.stride else 0
+        lead = 1 if _is_cut(problem) and width.padding % width.stride else 0
         self.size = lead
         # The elements from one row of a part to the next: whole vectors, if few are added.
         packed = -(-width.reach_of(variant.columns) // width.stride) + lead
@@ -373,7 +373,7 @@ class _Kernel(DepthwiseKernel):
         base, first = self.of_c.m.offset(plane), row * outputs + column
         lines: Number = 1
         length = rows * columns
-        if is_cut(self.problem):
+        if _is_cut(self.problem):
             is_whole = compare("eq", columns, outputs)
             lines, length = select(is_whole, 1, rows), select(is_whole, length, columns)
         with b.loop(0, lines) as line:

@@ -27,10 +27,6 @@ class Window(Struct, frozen=True):
     input: int = 0
     output: int = 0
 
-    @property
-    def is_known(self) -> bool:
-        return None not in (self.size, self.outputs, self.pitch)
-
     def reach_of(self, outputs: int) -> int:
         """The number of elements of the padded input that this number of outputs reads."""
         return (outputs - 1) * self.stride + (self.taps - 1) * self.dilation + 1
