@@ -36,9 +36,11 @@ STATIC_SHARED_BYTES = 48 * KIB
 # runtime requests. The portable maximum is 8.
 MAX_CLUSTER = 16
 
-# The first capability with: asynchronous copies to shared memory; clusters; an "a" variant, whose
-# additional instructions (wgmma, tcgen05) run on that architecture alone.
+# The first capability with: asynchronous copies to shared memory; reductions of a warp's integers
+# by one instruction; clusters; an "a" variant, whose additional instructions (wgmma, tcgen05) run
+# on that architecture alone.
 FIRST_WITH_ASYNC_COPIES = 80
+FIRST_WITH_REDUX = 80
 FIRST_WITH_CLUSTERS = 90
 FIRST_WITH_VARIANT = 90
 # Orin, a system on a chip: its GPU does not run the cubins of other GPUs, nor the reverse. (CUDA

@@ -63,8 +63,6 @@ _REDUX_KINDS = {
     "xor": "xor",
 }
 _REDUX_WIDTH = 32
-# The first compute capability that has it.
-FIRST_WITH_REDUX = 80
 
 _SLOTS = "aotc_all_reduce"
 _MOST_WARPS = 32

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.chips import LIMITS
+from aotc.chips import FIRST_WITH_REDUX, LIMITS
 from aotc.mlir import ir
 from aotc.request import Chip
 
@@ -48,7 +48,7 @@ _REQUIREMENTS: dict[str, int | tuple[str, ...]] = {
     "nvvm.mma.sp.": 80,
     "nvvm.read.ptx.sreg.cluster": 90,
     "nvvm.read.ptx.sreg.nclusterid.": 90,
-    "nvvm.redux.sync": 80,
+    "nvvm.redux.sync": FIRST_WITH_REDUX,
     "nvvm.setmaxregister": _WITH_REGISTERS,
     "nvvm.stmatrix": 90,
     "nvvm.tcgen05.": _BLACKWELL,

@@ -14,7 +14,7 @@ from aotc.artifacts import ArtifactFile
 from aotc.attributes import WITHOUT_REDUX
 from aotc.building.build import Build, translated
 from aotc.building.results import DeviceImage, KernelCode, Outlined
-from aotc.chips import FIRST_WITH_VARIANT
+from aotc.chips import FIRST_WITH_REDUX, FIRST_WITH_VARIANT
 from aotc.delivery import check_room
 from aotc.emit.c_text import file_stem
 from aotc.errors import InputError, ToolError
@@ -30,7 +30,6 @@ from aotc.targets.cuda.lower import lower_device
 from aotc.targets.cuda.pdl_kernels import kernels_without_control, pdl_kernels
 from aotc.targets.cuda.ptx_levels import level_of, retarget
 from aotc.targets.cuda.ptx_waits import FIRST_WITH_WAITS, add_waits
-from aotc.targets.cuda.reductions import FIRST_WITH_REDUX
 from aotc.targets.cuda.requirements import Need, find_needs
 from aotc.targets.cuda.results import (
     CompiledPtx,
