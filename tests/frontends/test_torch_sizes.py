@@ -245,6 +245,31 @@ def test_transposed_convolutions(name: str, tmp_path: Path) -> None:
     check(program, dims, lambda b, h, w: (torch.randn(b, 3, h, w),), sizes, tmp_path)
 
 
+# Of images of any height and width: windows that keep within the image, or reach its padding.
+IMAGES: dict[str, Any] = {
+    "within": nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 24, 3)),
+    "same": nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 24, 5, padding=2)),
+    "strided": nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.Hardswish(), nn.Conv2d(16, 8, 3, 3)),
+    "of one point": nn.Sequential(nn.Conv2d(3, 16, 1), nn.SiLU(), nn.Conv2d(16, 24, 1, 2)),
+    "depthwise": nn.Sequential(
+        nn.Conv2d(3, 16, 1), nn.Conv2d(16, 16, 5, 1, 2, groups=16), nn.Conv2d(16, 24, 1)
+    ),
+    "depthwise, strided": nn.Sequential(
+        nn.Conv2d(3, 6, 3, 2, 1, groups=3), nn.Conv2d(6, 6, 3, 1, 2, 2, groups=6)
+    ),
+    "pools": nn.Sequential(nn.MaxPool2d(3, 2, 1), nn.Conv2d(3, 8, 3), nn.AvgPool2d(3, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("is_one", [True, False], ids=["an image", "any batch"])
+def test_images_of_any_size(name: str, is_one: bool, tmp_path: Path) -> None:
+    program = Program(lambda layer, x: layer(x), IMAGES[name])
+    dims = ({} if is_one else {0: Dim.AUTO}) | {2: Dim.AUTO, 3: Dim.AUTO}
+    sizes = ((1 if is_one else 2, 19, 27), (1, 16, 70), (1 if is_one else 3, 33, 18))
+    check(program, (dims,), lambda b, h, w: (torch.randn(b, 3, h, w),), sizes, tmp_path)
+
+
 def test_transposed_convolutions_of_one_and_three_dimensions(tmp_path: Path) -> None:
     program = Program(
         lambda row, volume, x: row(x.flatten(2)).sum() + volume(x[:, :, None]).flatten(1),
