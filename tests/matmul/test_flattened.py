@@ -147,6 +147,16 @@ def test_the_result_stays_the_buffer_that_it_is(name: str, groups: list[list[int
             *(("f", "c", "i", "j"), ("c", "h + i", "w + j"), ("f", "h", "w")),
             dynamic=(("b", 1), ("b", 2), ("c", 1), ("c", 2)),
         ),
+        # The same, with outputs of known size, and of images of known size.
+        Contraction(
+            *("known_outputs", {"f": 40, "h": 6, "w": 7, "c": 24, "i": 3, "j": 3}),
+            *(("f", "c", "i", "j"), ("c", "h + i", "w + j"), ("f", "h", "w")),
+            dynamic=(("b", 1), ("b", 2)),
+        ),
+        Contraction(
+            *("known_windows", {"f": 40, "h": 6, "w": 7, "c": 24, "i": 3, "j": 3}),
+            *(("f", "c", "i", "j"), ("c", "h + i", "w + j"), ("f", "h", "w")),
+        ),
         # No row of A, no column of it is contiguous.
         Contraction(*("apart", {"i": 8, "j": 16, "k": 8}), ("i*2", "k*2"), ("k", "j"), ("i", "j")),
     ],
