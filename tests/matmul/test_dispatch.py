@@ -84,6 +84,16 @@ def test_hopper_has_kernels_of_its_own_for_f64(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("rows", "count"), [(64, 2), (1024, 4)])
+def test_few_rows_have_no_kernel_for_large_matrices(rows: int, count: int, tmp_path: Path) -> None:
+    """Most of a large tile would be unused, for any number of columns."""
+    file = tmp_path / "product.mlir"
+    file.write_text(module(f"{rows}x{rows}xf32", f"{rows}x?xf32", f"{rows}x?xf32"))
+    said = explanation(file)
+    assert said.count(". multiply-adds with tiles of") == count
+    assert said.count(". multiply-adds with tiles of 128x256") == (rows == 1024)
+
+
 def test_without_the_cpu_there_is_no_kernel_for_it(tmp_path: Path) -> None:
     text = module("256x256xf32", "256x256xf32", "256x256xf32")
     found = kernels(text, tmp_path, chips=("sm_80",), cpu_kernels=False)

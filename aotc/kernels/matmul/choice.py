@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -512,8 +512,23 @@ def _best(
             # Small matrices are not worth a copy.
             rest = families[families.index(family) + 1 :]
             return [large, *_best(problem, rest, target, chips)]
-        return [large, *_of_few_tiles(small), small]
+        is_useful = _is_useful_if_large(large, small, chips)
+        return [*([large] if is_useful else []), *_of_few_tiles(small), small]
     return []
+
+
+def _is_useful_if_large(large: Choice, small: Choice, chips: Sequence[Chip]) -> bool:
+    """Whether `large` is expected to be faster than `small` on one of the chips if every unknown
+    size is LARGE. Few known rows or columns, which leave a part of its tile unused or C without
+    many tiles, make it slower. If neither is known, it is always useful."""
+    problem, family = large.problem, large.family
+    if problem.m is None and problem.n is None:
+        return True
+    clocks = partial(family.expected_clocks, problem, sizes=sizes_at(problem, LARGE))
+    return any(
+        clocks(variant=large.variant, chip=chip) < clocks(variant=small.variant, chip=chip)
+        for chip in chips
+    )
 
 
 def _of_few_tiles(small: Choice) -> list[Choice]:
