@@ -16,7 +16,8 @@ import aotc
 
 
 class Convolution(Struct, frozen=True):
-    """`images` may be of unknown number in the module (`any_images`)."""
+    """`images` may be of unknown number in the module (`any_images`), and have unknown lines and
+    columns (`any_lines`, `any_columns`)."""
 
     name: str
     images: int
@@ -25,15 +26,26 @@ class Convolution(Struct, frozen=True):
     lines: int
     columns: int
     any_images: bool = False
+    any_lines: bool = False
+    any_columns: bool = False
     is_taken: bool = True
+
+    @property
+    def unknown(self) -> list[str]:
+        """The values of the unknown sizes in the module's text."""
+        names = {"%images": self.any_images, "%lines": self.any_lines, "%columns": self.any_columns}
+        return [name for name, is_unknown in names.items() if is_unknown]
 
     def operands(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The padded image, the filters, and what is added."""
         random = np.random.default_rng(self.rows * 1000 + self.columns)
         image = (self.images, self.channels, self.lines + 2, self.columns + 2)
-        shapes = image, (self.rows, self.channels, 3, 3), self.result_shape
-        x, w, residual = (random.standard_normal(shape).astype(np.float32) for shape in shapes)
-        return x, w, residual
+        x, residual = (
+            random.standard_normal(shape).astype(np.float32) for shape in (image, self.result_shape)
+        )
+        # The same for images of each size.
+        w = np.random.default_rng(self.rows).standard_normal((self.rows, self.channels, 3, 3))
+        return x, w.astype(np.float32), residual
 
     @property
     def result_shape(self) -> tuple[int, int, int, int]:
@@ -48,17 +60,31 @@ class Convolution(Struct, frozen=True):
     def text(self) -> str:
         """The sums with a residual, and a ReLU."""
         count = "?" if self.any_images else self.images
-        x = f"tensor<{count}x{self.channels}x{self.lines + 2}x{self.columns + 2}xf32>"
+        inputs, outputs = (
+            "x".join(
+                "?" if is_unknown else str(size + more)
+                for size, is_unknown in (
+                    (self.lines, self.any_lines),
+                    (self.columns, self.any_columns),
+                )
+            )
+            for more in (2, 0)
+        )
+        x = f"tensor<{count}x{self.channels}x{inputs}xf32>"
         w = f"tensor<{self.rows}x{self.channels}x3x3xf32>"
-        y = f"tensor<{count}x{self.rows}x{self.lines}x{self.columns}xf32>"
+        y = f"tensor<{count}x{self.rows}x{outputs}xf32>"
         filters = self.operands()[1].tobytes().hex().upper()
         return f"""
 func.func @{self.name}(%x: {x}, %residual: {y}) -> {y} attributes {{llvm.emit_c_interface}} {{
   %w = arith.constant dense<"0x{filters}"> : {w}
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
   %images = tensor.dim %x, %c0 : {x}
-  %empty = tensor.empty({"%images" if self.any_images else ""}) : {y}
+  %lines = tensor.dim %residual, %c2 : {y}
+  %columns = tensor.dim %residual, %c3 : {y}
+  %empty = tensor.empty({", ".join(self.unknown)}) : {y}
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : {y}) -> {y}
   %sums = linalg.conv_2d_nchw_fchw ins(%x, %w : {x}, {w}) outs(%zeros : {y}) -> {y}
   %result = linalg.map ins(%sums, %residual : {y}, {y}) outs(%empty : {y})
@@ -85,6 +111,10 @@ CASES = (
     Convolution("strips", 1, 260, 16, 60, 61),
     Convolution("images", 3, 16, 24, 9, 7),
     Convolution("any_images", 5, 200, 20, 31, 30, any_images=True),
+    Convolution("any_lines", 2, 16, 24, 9, 7, any_lines=True),
+    Convolution("any_columns", 1, 16, 24, 9, 7, any_columns=True),
+    Convolution("any_size", 1, 260, 40, 14, 14, any_lines=True, any_columns=True),
+    Convolution("all_unknown", 3, 9, 75, 13, 17, any_images=True, any_lines=True, any_columns=True),
 )
 # Too few channels, rows, or tiles; and too many filters for so few tiles.
 OTHERS = (
@@ -121,7 +151,7 @@ def test_results_are_numpys(built: Path, level: str, monkeypatch: pytest.MonkeyP
             continue
         x, _, residual = case.operands()
         given = [at_end_of_page(x), residual]
-        if case.any_images:
+        if case.unknown:
             result = np.asarray(library[case.name](*given))
         else:
             result = np.full(case.result_shape, np.nan, np.float32)
@@ -130,8 +160,33 @@ def test_results_are_numpys(built: Path, level: str, monkeypatch: pytest.MonkeyP
         np.testing.assert_allclose(result, case.expected(), rtol=1e-6, atol=10 * bound)
 
 
+def test_images_of_any_size_are_convolved(built: Path) -> None:
+    """Of fewer lines and columns than a tile, of one vector of tiles, of several strips, and
+    without columns."""
+    library = aotc.load(built)
+    for case in CASES:
+        if case.name not in library or not (case.any_lines and case.any_columns):
+            continue
+        for lines, columns in [
+            (1, 1),
+            (2, 3),
+            (3, 2),
+            (1, 64),
+            (8, 32),
+            (65, 66),
+            (70, 130),
+            (2, 0),
+        ]:
+            sized = replace(case, lines=lines, columns=columns)
+            x, _, residual = sized.operands()
+            result = np.asarray(library[case.name](at_end_of_page(x), residual))
+            expected = sized.expected() if columns else residual
+            bound = 5e-7 * np.sqrt(case.channels * 9)
+            np.testing.assert_allclose(result, expected, rtol=1e-6, atol=10 * bound)
+
+
 def test_what_is_worth_it_is_taken(tmp_path: Path) -> None:
-    for case in (CASES[0], *OTHERS):
+    for case in (CASES[0], *CASES[-4:], *OTHERS):
         out = tmp_path / f"{case.name}.mlir"
         aotc.build(case.text(), emit="mlir", out=str(out), chips=("sm_90",))
         assert ("aotc_winograd_" in out.read_text()) == case.is_taken, case.name

@@ -13,7 +13,8 @@ from aotc.kernels.matmul.implicit_gemm.cpu.grouped import Kernel as GroupedKerne
 from aotc.kernels.matmul.implicit_gemm.cpu.grouped import takes_groups
 from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
 from aotc.kernels.matmul.implicit_gemm.cpu.lines import LineKernel, lines_of
-from aotc.kernels.matmul.implicit_gemm.cpu.winograd import insert_winograd, winograd_of
+from aotc.kernels.matmul.implicit_gemm.cpu.winograd import can_implement as can_use_winograd
+from aotc.kernels.matmul.implicit_gemm.cpu.winograd import insert_winograd
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import Arguments
 
@@ -44,8 +45,7 @@ class ImplicitCpu(CpuFamily[ImplicitGemm]):
             b=replace(problem.b, transposed=False),
             batched=False,
         )
-        convolution = winograd_of(seen)
-        if convolution and insert_winograd(b, convolution, variant, arguments):
+        if can_use_winograd(seen) and insert_winograd(b, seen, variant, arguments):
             return
         if takes_groups(seen):
             GroupedKernel(b, seen, variant, arguments.epilogue).build(arguments)

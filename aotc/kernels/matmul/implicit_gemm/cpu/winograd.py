@@ -14,19 +14,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
-from aotc.builder.numbers import Number, Scalar, Value, compare, signed_maximum, signed_minimum
+from aotc.builder.numbers import (
+    Number,
+    Scalar,
+    Value,
+    compare,
+    is_equal,
+    signed_maximum,
+    signed_minimum,
+)
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.cpu.mainloop import LONG_ROWS, ROWS_BEHIND, Row
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import Step, Tile, Variant
 from aotc.kernels.matmul.implicit_gemm.cpu.copied import allocated
-from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of
+from aotc.kernels.matmul.implicit_gemm.operand import Operand, count_of, size_of
 from aotc.kernels.matmul.implicit_gemm.problem import (
     ImplicitGemm,
     known_count,
@@ -60,43 +69,39 @@ class Winograd(Struct, frozen=True):
     problem: ImplicitGemm
     channels: int
     rows: int
-    lines: int
-    columns: int
-    strip: int
+    lines: Number
+    columns: Number
+    strip: Number
 
     @property
-    def tile_lines(self) -> int:
-        return -(-self.lines // _OUTPUTS)
+    def tile_lines(self) -> Number:
+        return (self.lines + _OUTPUTS - 1) // _OUTPUTS
 
     @property
-    def tile_columns(self) -> int:
-        return -(-self.columns // _OUTPUTS)
+    def tile_columns(self) -> Number:
+        return (self.columns + _OUTPUTS - 1) // _OUTPUTS
 
     def place_of(self, line: Number) -> tuple[Number, Number]:
         """The image of a line of tiles, and the line's index in the image."""
         return line // self.tile_lines, line % self.tile_lines
 
     @property
-    def pitch(self) -> int:
+    def pitch(self) -> Number:
         """The pitch of channels of the transformed image: the number of tiles of a strip, and a
         vector more, as lines are stored as whole vectors. It is an odd number of vectors, so that
         consecutive channels are in different sets of a cache."""
-        return (-(-self.strip * self.tile_columns // _WIDTH) + 1 | 1) * _WIDTH
+        return ((self.strip * self.tile_columns + _WIDTH - 1) // _WIDTH + 1 | 1) * _WIDTH
 
     @property
     def filters_type(self) -> str:
         """The type of the transformed filters, in the layout of `aotc_constant_get_winograd`."""
         return f"memref<{_POSITIONS}x{self.rows}x{self.channels + _WIDTH}x{_ELEMENT}>"
 
-    @property
-    def strip_type(self) -> str:
-        """The type of a strip's transformed image, which is indexed by (position, channel,
-        tile)."""
-        return f"memref<{_POSITIONS}x{self.channels}x{self.pitch}x{_ELEMENT}>"
-
-    @property
-    def filter_bytes(self) -> int:
-        return _POSITIONS * self.rows * self.channels * _ELEMENT_BYTES
+    def allocate_strip(self, b: Builder) -> AbstractContextManager[Value]:
+        """Allocates a strip's transformed image, which is indexed by (position, channel, tile)."""
+        pitch = self.pitch
+        unknown, size = ([], pitch) if isinstance(pitch, int) else ([pitch], "?")
+        return allocated(b, unknown, f"memref<{_POSITIONS}x{self.channels}x{size}x{_ELEMENT}>")
 
 
 class Strip(Struct, frozen=True):
@@ -106,69 +111,89 @@ class Strip(Struct, frozen=True):
     lines: Number
 
 
-def winograd_of(problem: ImplicitGemm) -> Winograd | None:
-    """The problem as a convolution for these kernels; None if they do not support it, or are not
-    faster."""
+def can_implement(problem: ImplicitGemm) -> bool:
+    """Whether these kernels support the problem, and are faster."""
     elements = {problem.a.element, problem.b.element, problem.c.element, problem.accumulator}
     if elements != {_ELEMENT} or problem.batch or len(problem.k_loops) != _TAPS:
-        return None
+        return False
     if len(problem.rows) != 1 or len(problem.columns) < 2:
-        return None
+        return False
     *outer, line, column = problem.columns
     channel, down, across = problem.k_loops
     (row,) = problem.rows
-    sizes = [loop.size for loop in (channel, row, line, column)]
-    if None in sizes or [down.size, across.size] != [_TAPS, _TAPS]:
-        return None
-    channels, rows, lines, columns = (size for size in sizes if size is not None)
+    channels, rows = channel.size, row.size
+    if channels is None or rows is None or [down.size, across.size] != [_TAPS, _TAPS]:
+        return False
     of_filters = [loop_step(problem, loop, "a") for loop in (row, channel, down, across)]
     if of_filters != [channels * _TAPS**2, _TAPS**2, _TAPS, 1]:
-        return None
-    pitch = loop_step(problem, line, "b")
+        return False
     of_columns = [loop_step(problem, column, name) for name in "bc"]
-    is_dense = down.b == line.b and across.b == column.b and of_columns == [1, 1]
-    if not is_dense or pitch is None or pitch < columns + _TAPS - 1:
-        return None
-    if loop_step(problem, line, "c") != columns:
-        return None
+    if down.b != line.b or across.b != column.b or of_columns != [1, 1]:
+        return False
     if channels < _LEAST_CHANNELS or rows < _LEAST_ROWS:
-        return None
-    whole = Winograd(problem, channels, rows, lines, columns, 0)
-    all_lines = likely_count(outer) * whole.tile_lines
-    tiles = all_lines * whole.tile_columns
-    if tiles < _LEAST_TILES or whole.filter_bytes > tiles * _MOST_FILTER_BYTES:
-        return None
-    line_bytes = _POSITIONS * channels * whole.tile_columns * _ELEMENT_BYTES
-    most = max(_STRIP_BYTES // line_bytes, -(-_STRIP_TILES // whole.tile_columns))
-    if known_count(outer) is None:
-        return replace(whole, strip=most)
-    return replace(whole, strip=-(-all_lines // -(-all_lines // most)))
+        return False
+    if line.size is None or column.size is None:
+        return True
+    pitch = loop_step(problem, line, "b")
+    if pitch is None or pitch < column.size + _TAPS - 1:
+        return False
+    if loop_step(problem, line, "c") != column.size:
+        return False
+    tiles = likely_count(outer) * math.prod(
+        -(-size // _OUTPUTS) for size in (line.size, column.size)
+    )
+    filter_bytes = _POSITIONS * rows * channels * _ELEMENT_BYTES
+    return tiles >= _LEAST_TILES and filter_bytes <= tiles * _MOST_FILTER_BYTES
 
 
 def insert_winograd(
-    b: Builder, convolution: Winograd, variant: Variant, arguments: Arguments
+    b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
 ) -> bool:
     """Inserts the launches of the kernels. Returns False, and inserts nothing, if the filters are
     no constant."""
-    filters = copy_of_constant(b, arguments.a, WINOGRAD_COPY, convolution.filters_type)
+    *outer, line, column = problem.columns
+    channels, rows = problem.k_loops[0].size, problem.rows[0].size
+    assert channels is not None
+    assert rows is not None
+    # In the layout of `aotc_constant_get_winograd`.
+    type_ = f"memref<{_POSITIONS}x{rows}x{channels + _WIDTH}x{_ELEMENT}>"
+    filters = copy_of_constant(b, arguments.a, WINOGRAD_COPY, type_)
     if filters is None:
         return False
-    lines = count_of(b, arguments, convolution.problem.columns[:-2]) * convolution.tile_lines
-    with allocated(b, [], convolution.strip_type) as transformed:
+    sizes = size_of(b, arguments, line), size_of(b, arguments, column)
+    convolution = Winograd(problem, channels, rows, *sizes, 0)
+    # An image without columns has no line of tiles.
+    lines = convolution.tile_lines * signed_minimum(convolution.columns, 1)
+    lines = count_of(b, arguments, outer) * lines
+    strip = _strip_of(convolution, None if known_count(outer) is None else lines)
+    convolution = replace(convolution, strip=strip)
+    with convolution.allocate_strip(b) as transformed:
         given = replace(arguments, a=filters, b=transformed)
 
         def insert(strip: Strip) -> None:
             ImageTransform(b, convolution).build(arguments, transformed, strip)
-            kernel = WinogradKernel(b, convolution.problem, variant, arguments.epilogue)
+            kernel = WinogradKernel(b, problem, variant, arguments.epilogue)
             kernel.build_strip(convolution, given, strip)
 
-        if isinstance(lines, int) and lines <= convolution.strip:
+        if isinstance(lines, int) and isinstance(strip, int) and lines <= strip:
             insert(Strip(0, lines))
         else:
-            with b.loop(0, lines, convolution.strip) as loop:
-                left = lines - loop.index
-                insert(Strip(loop.index, signed_minimum(left, convolution.strip)))
+            with b.loop(0, lines, strip) as loop:
+                insert(Strip(loop.index, signed_minimum(lines - loop.index, strip)))
     return True
+
+
+def _strip_of(convolution: Winograd, lines: Number | None) -> Number:
+    """The number of lines of tiles of a strip: as many as suffice for `_STRIP_BYTES`, or for
+    `_STRIP_TILES`. If the number of all `lines` is given, all strips are about equally long."""
+    across = signed_maximum(convolution.tile_columns, 1)
+    tile_bytes = _POSITIONS * convolution.channels * _ELEMENT_BYTES
+    enough = (_STRIP_TILES - 1 + across) // across
+    most = signed_maximum(_STRIP_BYTES // tile_bytes // across, enough)
+    if lines is None:
+        return most
+    strips = (lines + most - 1) // most
+    return (lines + strips - 1) // signed_maximum(strips, 1)
 
 
 class ImageTransform(Vectors):
@@ -187,12 +212,10 @@ class ImageTransform(Vectors):
             of.problem,
             batch=tuple(images),
             rows=(channel,),
-            columns=(line, column),
-            k_loops=tuple(taps),
+            columns=(line,),
+            k_loops=(column, *taps),
         )
         source = Operand(b, by_channel, arguments, "b")
-        pitch = loop_step(of.problem, line, "b")
-        assert pitch is not None
         with b.launch(of.channels, 1, role="winograd_image") as launch:
             of_channel, _, _ = launch.block_ids
             target, first = Buffer(transformed), source.m.offset(of_channel)
@@ -200,7 +223,7 @@ class ImageTransform(Vectors):
                 image, tile_line = of.place_of(strip.first + loop.index)
                 begin = first + source.batch.offset(image)
                 begins = [
-                    begin + signed_minimum(tile_line * _OUTPUTS + i, of.lines + 1) * pitch
+                    begin + source.n.offset(signed_minimum(tile_line * _OUTPUTS + i, of.lines + 1))
                     for i in range(_INPUTS)
                 ]
                 start = loop.index * of.tile_columns
@@ -218,7 +241,9 @@ class ImageTransform(Vectors):
         with self.b.loop(0, whole, self.width) as loop:
             self._transform_vector(source, begins, target, (*to, loop.index), None)
         rest = of.tile_columns - whole
-        if rest:
+        if is_equal(rest, 0):
+            return
+        with self.b.where(isinstance(rest, int) or compare("ne", rest, 0)):
             self._transform_vector(source, begins, target, (*to, whole), (rest, rest - is_cut))
 
     def _transform_vector(
@@ -227,7 +252,7 @@ class ImageTransform(Vectors):
         begins: Sequence[Number],
         target: Buffer,
         to: tuple[Number, Number, Number],
-        counts: tuple[int, int] | None,
+        counts: tuple[Number, Number] | None,
     ) -> None:
         """Transforms a vector of tiles. `counts`: the number of tiles, and the number of those with
         a last input; None if all are complete."""
@@ -411,7 +436,7 @@ class WinogradKernel(blocked.Kernel):
             with b.loop(begin, stop, width) as loop:
                 value = self.load(self.results, [line, loop.index], width)
                 at = row, first + loop.index
-                of_c = Line(of.columns, number)
+                of_c = Line(of.columns, number) if isinstance(of.columns, int) else None
                 self.store_result(value, c.buffer, [base + loop.index], at, of_c)
             if width == 1:
                 return
