@@ -174,6 +174,14 @@ ANY_SIZE_LAST = convolution(
     layout="nhwc",
     dynamic=tuple((name, dimension) for name in "ac" for dimension in (1, 2)),
 )
+# The program finds out how long lines are.
+ANY_LINES = tuple(
+    replace(case, dynamic=_SIZES, adds=adds)
+    for case, adds in (
+        (convolution("any_lines", (2, 3, 7, 29), (35, 3, 3), strides=(2, 2)), False),
+        (convolution("any_lines_apart", (1, 5, 6, 30), (12, 3, 3), dilations=(1, 3)), True),
+    )
+)
 TURNED = Contraction(
     *("turned", {"i": 33, "j": 37, "k": 10}), ("k", "i"), ("j", "k"), ("j", "i"), reversed=True
 )
@@ -220,7 +228,9 @@ CASES: list[tuple[Contraction, Any]] = [
 
 # The CPU's blocks take all of them.
 CASES += [(case, BLOCKS) for case in {case.name: case for case, _ in CASES}.values()]
-CASES += [(case, BLOCKS) for case in (*IN_PLACE, *GATHERED, *SHORT, *LINES[1:], *COPIED)]
+CASES += [
+    (case, BLOCKS) for case in (*IN_PLACE, *GATHERED, *SHORT, *LINES[1:], *COPIED, *ANY_LINES)
+]
 
 
 def family_of(variant: Any) -> Any:
@@ -298,6 +308,19 @@ def test_nothing_is_read_behind_the_operands(library: Library, case: Contraction
     assert np.all(np.abs(c.astype(np.float64) - expected) <= size * 1e-6)
 
 
+@pytest.mark.parametrize("case", ANY_LINES, ids=lambda case: case.name)
+@pytest.mark.parametrize("width", [1, 3, 15, 16, 17, 20, 31, 32, 47, 61])
+def test_lines_of_any_length_are_read(library: Library, case: Contraction, width: int) -> None:
+    """Short ones, or those of which much would be computed again, are packed."""
+    sized = replace(case, sizes={**case.sizes, "w": width, "h": width % 5 + 1})
+    a, b, c = sized.operands()
+    expected, size = sized.expected(a, b, c)
+    operands = [at_end_of_page(one) for one in ((b, a) if is_turned(case) else (a, b))]
+    c = at_end_of_page(c)
+    library.call(name_of(case, BLOCKS), *operands, c)
+    assert np.all(np.abs(c.astype(np.float64) - expected) <= size * 1e-6)
+
+
 def test_direct_kernels_have_operands_of_one_type_and_neighbouring_groups() -> None:
     """And sums that are short."""
     groups = replace(GROUPED_LAST, sizes={**GROUPED_LAST.sizes, "g": 8}, **HALF)
@@ -332,7 +355,10 @@ def test_lines_are_read_in_place() -> None:
     for case in (*LINES, *SHORT, WIDE, COPIED_GROUPS, many_rows, thirds, again):
         problem = case.problem
         assert problem is not None
-        assert (lines_of(problem) is not None) == (case in LINES), case.name
+        lines = lines_of(problem, case.sizes["w"])
+        assert problem.m is not None
+        is_read = lines is not None and lines.are_faster(problem.m)
+        assert is_read == (case in LINES), case.name
 
 
 def test_what_several_blocks_would_pack_is_copied() -> None:

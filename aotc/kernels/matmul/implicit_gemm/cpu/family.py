@@ -15,6 +15,7 @@ from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
 from aotc.kernels.matmul.implicit_gemm.cpu.lines import LineKernel, lines_of
 from aotc.kernels.matmul.implicit_gemm.cpu.winograd import can_implement as can_use_winograd
 from aotc.kernels.matmul.implicit_gemm.cpu.winograd import insert_winograd
+from aotc.kernels.matmul.implicit_gemm.operand import size_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.problem import Arguments
 
@@ -52,7 +53,7 @@ class ImplicitCpu(CpuFamily[ImplicitGemm]):
             return
         copy = copy_of(seen)
         if copy is None:
-            _kernel_of(seen)(b, seen, variant, arguments.epilogue).build(arguments)
+            _insert_in_place(b, seen, variant, arguments)
             return
         with copy.allocate(b, arguments) as memref:
             CopyKernel(b, seen, copy).build(arguments, memref)
@@ -60,10 +61,30 @@ class ImplicitCpu(CpuFamily[ImplicitGemm]):
             kernel.build(replace(arguments, b=memref))
 
 
-def _kernel_of(problem: ImplicitGemm) -> type[Kernel]:
+def _insert_in_place(
+    b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
+) -> None:
+    """Inserts the kernel that reads B in place, if there is one and it is faster, and otherwise the
+    one that packs it. Unless B's sizes are known, both are inserted."""
+
+    def build(kernel_type: type[Kernel]) -> None:
+        kernel_type(b, problem, variant, arguments.epilogue).build(arguments)
+
     if image_of(problem) is not None:
-        return ImageKernel
-    return Kernel if lines_of(problem) is None else LineKernel
+        build(ImageKernel)
+        return
+    lines = lines_of(problem, size_of(b, arguments, problem.columns[-1]))
+    if lines is None or problem.m is None:
+        build(Kernel)
+        return
+    by_lines = lines.are_faster(problem.m)
+    if isinstance(by_lines, bool):
+        build(LineKernel if by_lines else Kernel)
+        return
+    with b.where(by_lines) as branch:
+        build(LineKernel)
+    with branch.otherwise():
+        build(Kernel)
 
 
 IMPLICIT_CPU = ImplicitCpu()

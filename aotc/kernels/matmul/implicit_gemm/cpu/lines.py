@@ -4,27 +4,35 @@ The columns of C are lines of images, for example of a convolution with a stride
 columns is in one line, and its elements of B have a constant stride. The last vector of a line ends
 with the line. If the line is no whole number of vectors, it overlaps the previous vector, and
 computes some columns again, which are not stored. Nothing is packed, and nothing is read past a
-line.
+line. The length of a line may be known at run time only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.builder.numbers import Number, Value, compare, signed_maximum, signed_minimum
+from aotc.builder.numbers import (
+    Condition,
+    Number,
+    Value,
+    compare,
+    is_equal,
+    signed_maximum,
+    signed_minimum,
+)
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, VECTOR_STRIDES
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.implicit_gemm.cpu.image import InPlaceKernel
-from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
+from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of, size_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, loop_step
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Line
 
-# The largest ratio of computed columns to those of C. Above it, packing is faster.
-_MOST_COMPUTED = 1.2
+# If more than one of so many columns is computed again, packing is faster.
+_LEAST_FOR_ONE_AGAIN = 5
 # The largest number of multiply-adds that are computed again for a column and a k: packing an
 # element of B takes as long.
 _MOST_AGAIN = 4
@@ -36,38 +44,50 @@ class Lines(Struct, frozen=True):
     """Lines of `size` columns of C, in vectors of `width` columns. Consecutive columns are `stride`
     elements apart in B."""
 
-    size: int
+    size: Number
     width: int
     stride: int
 
     @property
-    def padded(self) -> int:
+    def padded(self) -> Number:
         """The number of columns in all vectors of a line."""
-        return -(-self.size // self.width) * self.width
+        return (self.size + self.width - 1) // self.width * self.width
 
     @property
-    def whole(self) -> int:
+    def whole(self) -> Number:
         """The number of columns in whole vectors that do not overlap."""
         return self.size // self.width * self.width
 
+    def are_faster(self, rows: int) -> Condition:
+        """Whether a line has a whole vector at least, and the kernel is faster for C of so many
+        rows."""
+        size, again = self.size, self.padded - self.size
+        return (
+            _is_at_most(self.width, size)
+            & _is_at_most(again * _LEAST_FOR_ONE_AGAIN, size)
+            & _is_at_most(again * rows, size * _MOST_AGAIN)
+        )
 
-def lines_of(problem: ImplicitGemm) -> Lines | None:
-    """The lines of C's columns; None if the kernel does not support them, or is not faster."""
+
+def _is_at_most(number: Number, limit: Number) -> Condition:
+    if isinstance(number, int) and isinstance(limit, int):
+        return number <= limit
+    return compare("sle", number, limit)
+
+
+def lines_of(problem: ImplicitGemm, size: Number) -> Lines | None:
+    """The lines of `size` columns each into which C's columns divide; None if the kernel does not
+    support them, or C has so many rows that packing B is faster."""
     element = computed_in(problem)
     if problem.b.element != element or problem.m is None or problem.m > _MOST_ROWS:
         return None
     column = problem.columns[-1]
     steps = [loop_step(problem, column, name) for name in "bc"]
     width = VECTOR_BYTES // ELEMENT_BYTES[element]
-    if column.size is None or column.size < width or steps[1] != 1:
-        return None
     stride = steps[0]
-    if stride not in VECTOR_STRIDES:
+    if stride not in VECTOR_STRIDES or steps[1] != 1:
         return None
-    lines = Lines(column.size, width, stride)
-    again = problem.m * (lines.padded - lines.size)
-    is_faster = lines.padded <= _MOST_COMPUTED * lines.size and again <= _MOST_AGAIN * lines.size
-    return lines if is_faster else None
+    return Lines(size, width, stride)
 
 
 class LineKernel(InPlaceKernel):
@@ -78,7 +98,7 @@ class LineKernel(InPlaceKernel):
 
     def build(self, arguments: Arguments) -> None:
         b, p = self.b, self.problem
-        lines = lines_of(p)
+        lines = lines_of(p, size_of(b, arguments, p.columns[-1]))
         assert lines is not None
         self.lines = lines
         *images, column = p.columns
@@ -99,8 +119,8 @@ class LineKernel(InPlaceKernel):
 
     @property
     def columns(self) -> int | None:
-        count = self.line_count
-        return count * self.lines.padded if isinstance(count, int) else None
+        count = self.line_count * self.lines.padded
+        return count if isinstance(count, int) else None
 
     @property
     def columns_apart(self) -> int:
@@ -130,8 +150,8 @@ class LineKernel(InPlaceKernel):
         b, padded = self.b, self.lines.padded
         if self.line_count == 1:
             return 0, column
-        short = b.signed_cast(column, "i32")
-        return b.index(short // padded), b.index(short % padded)
+        short, by = (b.signed_cast(number, "i32") for number in (column, padded))
+        return b.index(short // by), b.index(short % by)
 
     # --- C -------------------------------------------------------------------------------------
 
@@ -155,23 +175,23 @@ class LineKernel(InPlaceKernel):
                 at = [row.index, in_tile + place]
                 value = self.load(self.tile_accumulators, at, width)
                 of_c = tile.row + row.index, number * lines.size + column
-                of_line = Line(lines.size, number)
+                of_line = Line(lines.size, number) if isinstance(lines.size, int) else None
                 self.store_result(value, self.of_c.buffer, [base + column], of_c, of_line)
 
             width = lines.width if self.stores_vectors else 1
             with b.loop(begin, signed_minimum(stop, lines.whole), width) as loop:
                 store(loop.index, loop.index, width)
-            if lines.whole < lines.size:
+            if not is_equal(lines.size - lines.whole, 0):
                 with b.where(compare("eq", stop, lines.padded)):
-                    for column, width in self._rest():
-                        store(column, column + lines.padded - lines.size, width)
+                    self._store_rest(store)
 
-    def _rest(self) -> Iterator[tuple[int, int]]:
-        """The columns past the whole vectors, with the number that are stored at a time."""
-        column, width = self.lines.whole, self.lines.width
-        while column < self.lines.size:
-            if column + width <= self.lines.size:
-                yield column, width
-                column += width
-            elif width > 1:
-                width = width // 2 if self.stores_vectors else 1
+    def _store_rest(self, store: Callable[[Number, Number, int], None]) -> None:
+        """Stores the columns past the whole vectors, by vectors of half the width, a quarter of
+        it, and so on."""
+        lines, column, width = self.lines, self.lines.whole, self.lines.width
+        while width > 1:
+            width = width // 2 if self.stores_vectors else 1
+            stop = column + (lines.size - column) // width * width
+            with self.b.loop(column, stop, width) as loop:
+                store(loop.index, loop.index + (lines.padded - lines.size), width)
+            column = stop
