@@ -279,6 +279,19 @@ def test_transposed_convolutions_of_one_and_three_dimensions(tmp_path: Path) -> 
     check(program, ({0: Dim.AUTO},), images, ((2,), (1,), (5,)), tmp_path)
 
 
+@pytest.mark.parametrize(("numbers", "count"), [((2, 2, 0), 0), ((4, 2, 1), 2), ((6, 3, 0), 0)])
+def test_whole_phases_are_not_cut(numbers: tuple[int, int, int], count: int) -> None:
+    """With sizes that are not known, a cut would be a slice of everything."""
+    taps, stride, padding = numbers
+    aten = torch.ops.aten
+    convolution = transposed_decompositions(aten)[aten.convolution.default]
+    x, weight = torch.randn(2, 3, 30, 31), torch.randn(3, 5, taps, taps)
+    given = x, weight, None, [stride], [padding], [1], True, [0], 1
+    graph = make_fx(convolution)(*given)
+    assert [node.target for node in graph.graph.nodes].count(aten.slice.Tensor) == count
+    torch.testing.assert_close(convolution(*given), aten.convolution.default(*given))
+
+
 @pytest.mark.parametrize("stride", [2, 3])
 def test_phases_of_small_images_are_groups(stride: int) -> None:
     """Those of which one convolution would compute much that is cut."""

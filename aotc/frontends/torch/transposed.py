@@ -89,7 +89,9 @@ def _convolution(
     )
     whole = _interleaved(made, strides, groups)
     for axis in range(rank):
-        whole = whole.narrow(2 + axis, pads[axis], lengths[axis])
+        # Sizes that are not known do not show that a slice has all elements.
+        if pads[axis] or own[axis] * strides[axis] != taps[axis] + more[axis]:
+            whole = whole.narrow(2 + axis, pads[axis], lengths[axis])
     return whole if bias is None else whole + bias.reshape([-1] + [1] * rank)
 
 
