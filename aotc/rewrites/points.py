@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.effects import is_pure
+from aotc.analysis.effects import is_division, is_pure
 from aotc.attributes import NEIGHBOURS, OF_BLOCK, POINTS_ATTRIBUTE
 from aotc.mlir import ir
 from aotc.ops import create_either
@@ -93,8 +93,7 @@ def _create_together(operations: Sequence[Any], copies: Sequence[dict[Any, Any]]
     """Creates the code of all points. If the points are guarded, it is interleaved if all are in
     bounds, else one point after the other."""
     *before, last = operations
-    is_guard = last.name == "scf.if" and not last.results and not last.regions[1].blocks
-    if not is_guard or not all(is_pure(op) or op.name == "arith.constant" for op in before):
+    if not _is_guard(last) or not all(is_pure(op) or op.name == "arith.constant" for op in before):
         copy_interleaved(operations, copies)
         return
     copy_interleaved(before, copies)
@@ -153,6 +152,40 @@ def _have_all_of_x(kernel: Any, loops: Sequence[Any]) -> bool:
         elif operation.name.startswith("gpu.") and operation.name not in _WITHOUT_X:
             return False
     return all(loop in using and NEIGHBOURS in loop.attributes for loop in loops)
+
+
+def join_guards(gpu_module: Any) -> None:
+    """For a CPU: a branch for the threads along x within one for those along y is one branch, as
+    the loops over threads take their bounds from the first branch of a point."""
+    with gpu_module.context:
+        for loop in _marked(gpu_module, OF_BLOCK):
+            for operation in body_of(loop):
+                if _is_guard(operation):
+                    _join(operation)
+
+
+def _join(guard: Any) -> None:
+    """Replaces the branch and the one that is all of its work, as often as there is one."""
+    operations = body_of(guard)
+    if not operations or not _is_guard(operations[-1]):
+        return
+    *before, inner = operations
+    if not all(is_pure(op) and not is_division(op) for op in before):
+        return
+    with guard.location, ir.InsertionPoint(guard):
+        for operation in operations:
+            ir.InsertionPoint.current.insert(operation.detach_from_parent())
+        both = ops.binary("arith.andi", guard.operands[0], inner.operands[0])
+        both.owner.move_before(inner)
+    inner.operands[0] = both
+    ops.erase(guard)
+    _join(inner)
+
+
+def _is_guard(operation: Any) -> bool:
+    """Whether the operation is a branch without an alternative."""
+    is_branch = operation.name == "scf.if" and not operation.results
+    return is_branch and not operation.regions[1].blocks
 
 
 def synchronize_points(gpu_module: Any) -> None:

@@ -54,3 +54,17 @@ func.func @whole(%x: tensor<2x?x?x64xf32>, %w: tensor<1x1x64x32xf32>) -> tensor<
 
 // CHECK-LABEL: @whole
 // CHECK: linalg.conv_2d_nhwc_hwcf ins(%arg0, %arg1
+
+// Also where its sizes are values of which nothing is known.
+func.func @computed(%x: tensor<2x8x8x64xf32>, %w: tensor<1x1x64x32xf32>, %height: index, %width: index) -> tensor<2x?x?x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%height, %width) : tensor<2x?x?x64xf32>
+  %image = linalg.fill ins(%zero : f32) outs(%e : tensor<2x?x?x64xf32>) -> tensor<2x?x?x64xf32>
+  %y = tensor.empty(%height, %width) : tensor<2x?x?x32xf32>
+  %r = linalg.conv_2d_nhwc_hwcf ins(%image, %w : tensor<2x?x?x64xf32>, tensor<1x1x64x32xf32>) outs(%y : tensor<2x?x?x32xf32>) -> tensor<2x?x?x32xf32>
+  return %r : tensor<2x?x?x32xf32>
+}
+
+// CHECK-LABEL: @computed
+// CHECK: %[[IMAGE:.*]] = linalg.fill
+// CHECK: linalg.conv_2d_nhwc_hwcf ins(%[[IMAGE]], %arg1

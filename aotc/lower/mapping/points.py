@@ -217,9 +217,12 @@ class _Kernel(Struct, frozen=True):
                 create_points(
                     size,
                     points,
-                    lambda offset: one_of(start, offset),
+                    lambda offset: one_from(ops.index_op("arith.addi", start, offset)),
                     are_neighbours=axis == 0 and self.plan.neighbours > 1,
                 )
+                return
+            if has_loop:
+                one_from(start)
                 return
             first = ops.index_op("arith.addi", start, thread)
             if divides:
@@ -228,8 +231,7 @@ class _Kernel(Struct, frozen=True):
                 is_there = ops.compare(SLT, first, self.extents[axis])
                 ops.create_if(is_there, lambda: step(first))
 
-        def one_of(start: Any, offset: Any) -> None:
-            base = ops.index_op("arith.addi", start, offset)
+        def one_from(base: Any) -> None:
             position = ops.index_op("arith.addi", base, thread)
             if divides:
                 step(position)

@@ -90,7 +90,9 @@ def _trim(operation: Any, maps: list[Any], sizes: Sizes) -> None:
             ]
             for dimension, size in enumerate(read):
                 # A slice of the whole tensor would hide its layout from later passes.
-                if isinstance(size, ir.Value) and sizes.value(size) == sizes.of(operand, dimension):
+                if isinstance(size, ir.Value) and _is_all(
+                    size, sizes, sizes.of(operand, dimension)
+                ):
                     read[dimension] = declared[dimension]
             # A value is a size that differs from the declared one.
             if any(
@@ -105,6 +107,13 @@ def _is_whole(expression: Any, extents: dict[int, int]) -> bool:
     if isinstance(expression, ir.AffineDimExpr):
         return True
     return all(extents.get(position) != 1 for position in loops_in(expression))
+
+
+def _is_all(read: Any, sizes: Sizes, declared: Any) -> bool:
+    """Whether `read`, a result of `_create_read_size`, is the declared size. A size is never
+    negative, also if it is a value of which nothing is known."""
+    greatest: Any = ops.defining(read)
+    return declared in (sizes.value(read), sizes.value(greatest.operands[0]))
 
 
 def _read_size(

@@ -14,7 +14,7 @@ from aotc import ops
 from aotc.mlir import ir
 from aotc.ops import body_of_module, content, symbol_of, walk
 from aotc.rewrites.memory_spaces import SpaceStripper
-from aotc.rewrites.points import synchronize_points, widen_blocks
+from aotc.rewrites.points import join_guards, synchronize_points, widen_blocks
 from aotc.symbols import is_kernel, reach, symbols_of, used_names
 from aotc.targets.cpu.expand.matrix_types import replace_types
 from aotc.targets.cpu.expand.operations import replace_operations
@@ -99,6 +99,7 @@ def extract_threads(
         body_of_module(flat).append(copy)
         _keep_reached(copy, kernels)
         wide = widen_blocks(copy)
+        join_guards(copy)
         synchronize_points(copy)
         for kernel, size in mark_workgroup(copy).items():
             shared_bytes[module_name, kernel] = size

@@ -168,3 +168,53 @@ def test_consecutive_points_of_unknown_planes_are_vectorized(tmp_path: Path) -> 
         grid = (max(1, -(-columns // 128)), 1, 2)
         device.run("k", grid, (32, 8, 1), a, b, np.int64(planes), np.int64(columns))
         np.testing.assert_array_equal(b, 2 * a)
+
+
+def test_guards_of_rows_and_points_are_bounds_of_loops(tmp_path: Path) -> None:
+    """They are no branches within the loops, which are vectorized without masks."""
+    kernel = """
+    gpu.func @k(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %rows: index, %columns: index)
+        kernel attributes {known_block_size = array<i32: 32, 8, 1>} {
+      %c0 = arith.constant 0 : index
+      %c8 = arith.constant 8 : index
+      %c32 = arith.constant 32 : index
+      %c128 = arith.constant 128 : index
+      %block_x = gpu.block_id x
+      %block_y = gpu.block_id y
+      %grid_y = gpu.grid_dim y
+      %x = gpu.thread_id x
+      %y = gpu.thread_id y
+      %start = arith.muli %block_y, %c8 : index
+      %stride = arith.muli %grid_y, %c8 : index
+      scf.for %first_row = %start to %rows step %stride {
+        %row = arith.addi %first_row, %y : index
+        %rows_left = arith.subi %rows, %first_row : index
+        %has_row = arith.cmpi slt, %y, %rows_left : index
+        scf.if %has_row {
+          %first = arith.muli %block_x, %c128 : index
+          scf.for %point = %c0 to %c128 step %c32 {
+            %base = arith.addi %first, %point : index
+            %at = arith.addi %base, %x : index
+            %room = arith.subi %columns, %base : index
+            %is_there = arith.cmpi slt, %x, %room : index
+            scf.if %is_there {
+              %v = memref.load %a[%row, %at] : memref<?x?xf32>
+              %w = arith.addf %v, %v : f32
+              memref.store %w, %b[%row, %at] : memref<?x?xf32>
+            }
+          } {aotc.points, aotc.neighbours}
+        }
+      } {aotc.of_block}
+      gpu.return
+    }"""
+    device = CpuDevice(gpu_module(kernel), tmp_path)
+    _, remarks = compile_ir(device.text, tmp_path, "kernel.s", "-O3", "-S", "-Rpass=loop-vectorize")
+    assert "vectorized loop" in remarks
+    # Of the block's groups of rows, of rows and of columns.
+    assert len(re.findall(r" br i1 ", device.text)) == 3
+    for rows, columns in ((1, 1), (3, 127), (17, 300), (0, 7), (4, 0), (40, 129)):
+        a = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+        b = np.full_like(a, np.nan)
+        grid = (max(1, -(-columns // 128)), 2, 1)
+        device.run("k", grid, (32, 8, 1), a, b, np.int64(rows), np.int64(columns))
+        np.testing.assert_array_equal(b, 2 * a)
