@@ -20,6 +20,7 @@ from aotc.library.allocators import Allocator
 from aotc.library.arrays import TORCH_DTYPES, TYPE_STRINGS
 from aotc.library.descriptors import memref_type, to_scalar, value_type
 from aotc.library.frameworks import Framework, NumPy, Torch
+from aotc.library.kept import is_kept
 from aotc.library.outputs import MADE
 from aotc.library.results import Owner, Place, give_back
 from aotc.manifest import Entry, Memory, Value
@@ -30,26 +31,28 @@ _Shape = tuple[int | None, ...]
 class _Package(NamedTuple):
     """The functions of a package of arrays.
 
-    `address` is the address of an array's elements, or None if the array does not have the type and
-    shape, or cannot be used directly. `framework` makes arrays of host memory that the entry
-    returns. On a GPU, `stream` is the stream on which the call is enqueued, and `allocator` is the
-    allocator of an array's device."""
+    `taker` makes a function for an array argument: it returns the address of an array's elements,
+    or None if the array does not have the type and shape, or cannot be used directly. `maker` makes
+    a function that makes arrays for a result, whose elements are at `address`. `framework` makes
+    arrays of host memory that the entry returns. On a GPU, `stream` is the stream on which the call
+    is enqueued, and `allocator` is the allocator of an array's device."""
 
-    dtype: Callable[[Value], Any]
-    address: Callable[[Any, Any, _Shape, bool], int | None]
-    empty: Callable[[_Shape, Any], Any]
+    taker: Callable[[Value], Callable[[Any], int | None]]
+    maker: Callable[[Value], Callable[[], Any]]
+    address: Callable[[Any], int]
     framework: Framework
     stream: Callable[[], int] | None = None
     allocator: Callable[[Any], Allocator] | None = None
 
 
 class _Parameter(NamedTuple):
-    value: Value
-    dtype: Any
-    shape: _Shape | None
-    dynamic: tuple[int, ...]  # the dimensions whose sizes are arguments of the C function
-    is_written: bool
-    is_result: bool
+    """An argument. `take` returns the C function's argument for it, None if it needs the general
+    path. `make` makes the array of a result. `dynamic` are the dimensions whose sizes are arguments
+    of the C function."""
+
+    take: Callable[[Any], Any]
+    make: Callable[[], Any] | None
+    dynamic: tuple[int, ...]
 
 
 class Direct:
@@ -60,80 +63,77 @@ class Direct:
         self._call = call
         self._package = package
         self._library = library
-        self._allocates = entry.workspace_bytes != 0
+        self._allocates = package.allocator is not None and entry.workspace_bytes != 0
         # An argument that is an array of the package.
         self._array = next(
             i for i, value in enumerate(entry.given) if not value.is_scalar and value.result is None
         )
         self._results = [(value, memref_type(len(value.shape or ()))) for value in entry.results]
         self._place = Place(is_on_device=False, stream=None, copy=library.copy_bytes)
-        self._parameters = [
-            _Parameter(
-                value,
-                None if value.is_scalar else package.dtype(value),
-                None if value.shape is None else tuple(value.shape),
-                _dynamic(value),
-                value.is_written,
-                value.result is not None,
-            )
-            for value in entry.given
-        ]
+        self._parameters = [_parameter(value, package) for value in entry.given]
+        made = [value for value in entry.given if value.result is not None]
+        numbers = [value.result or 0 for value in (*made, *entry.results)]
+        # The places of the results, in the order of the module.
+        self._order = sorted(range(len(numbers)), key=numbers.__getitem__)
+        self._is_ordered = self._order == list(range(len(numbers)))
 
     def __call__(self, state: Sequence[Any], given: Sequence[Any]) -> tuple[int, list[Any]] | None:
         """Calls the entry; returns the status, and the results in order. None means that it was not
         called, because the arguments need the general path."""
         arguments: list[Any] = [*state]
-        made: list[tuple[int, Any]] = []
+        made: list[Any] = []
         if not self._describe(given, arguments, made):
             return None
         returned = [(value, type_()) for value, type_ in self._results]
         for _, memref in returned:
             arguments.append(ctypes.byref(memref))
-        _, _, _, framework, current, allocator = self._package
-        stream = None if current is None else current()
-        if stream is not None:
+        stream = None
+        if self._package.stream is not None:
+            stream = self._package.stream()
             arguments.append(stream)
         status: int
-        if allocator is None or not self._allocates:
-            status = self._call(*arguments)
-        else:
-            with self._library.allocators.given(allocator(given[self._array]), stream):
+        if self._allocates:
+            assert self._package.allocator is not None
+            allocator = self._package.allocator(given[self._array])
+            with self._library.allocators.given(allocator, stream):
                 status = self._call(*arguments)
+        else:
+            status = self._call(*arguments)
         if status != 0:
             return status, []
         for value, memref in returned:
-            result = give_back(value, memref, (), self._library, self._place, framework.adopted)
-            made.append((value.result or 0, result))
-        if len(made) > 1:
-            made.sort(key=lambda item: item[0])
-        return status, [thing for _, thing in made]
+            adopt = self._package.framework.adopted
+            made.append(give_back(value, memref, (), self._library, self._place, adopt))
+        return status, made if self._is_ordered else [made[i] for i in self._order]
 
-    def _describe(
-        self, given: Sequence[Any], arguments: list[Any], made: list[tuple[int, Any]]
-    ) -> bool:
+    def _describe(self, given: Sequence[Any], arguments: list[Any], made: list[Any]) -> bool:
         """Appends the C function's arguments, and the results that are made for it. False if an
         argument needs the general path."""
-        _, address, empty, *_ = self._package
-        for (value, dtype, shape, dynamic, is_written, is_result), thing in zip(
-            self._parameters, given, strict=True
-        ):
-            if shape is None:
-                if type(thing) not in (int, float):
-                    return False
-                arguments.append(to_scalar(value, thing))
-                continue
-            if is_result:
+        for (take, make, dynamic), thing in zip(self._parameters, given, strict=True):
+            if make is not None:
                 if thing is not MADE:
                     return False
-                thing = empty(shape, dtype)
-                made.append((value.result or 0, thing))
-            place = address(thing, dtype, shape, is_written)
-            if place is None:
+                thing = make()
+                made.append(thing)
+            taken = take(thing)
+            if taken is None:
                 return False
-            arguments.append(place)
+            arguments.append(taken)
             for i in dynamic:
                 arguments.append(thing.shape[i])
         return True
+
+
+def _parameter(value: Value, package: _Package) -> _Parameter:
+    if value.shape is None:
+        return _Parameter(lambda thing: _scalar(value, thing), None, ())
+    if value.result is not None:
+        return _Parameter(package.address, package.maker(value), ())
+    return _Parameter(package.taker(value), None, _dynamic(value))
+
+
+def _scalar(value: Value, thing: Any) -> Any:
+    return to_scalar(value, thing) if type(thing) in (int, float) else None
 
 
 def direct_call(library: Any, entry: Entry, class_: type, *, is_enqueued: bool) -> Direct | None:
@@ -208,45 +208,88 @@ def _tensors(kind: str, is_there: Callable[[Any], bool]) -> _Package:
     """The functions of PyTorch, for a kind of device."""
     torch: Any = sys.modules["torch"]
     tensor, strided, device = torch.Tensor, torch.strided, torch.device(kind)
+    framework = Torch(None, [])
 
-    def address(thing: Any, dtype: Any, shape: _Shape, is_written: bool) -> int | None:
-        is_simple = (
-            type(thing) is tensor
-            and thing.dtype is dtype
-            and _fits(thing.shape, shape)
-            and thing.layout is strided
-            and is_there(thing)
-            and thing.is_contiguous()
-            and not (thing.requires_grad or thing.is_conj() or thing.is_neg())
-        )
-        found: int | None = thing.data_ptr() if is_simple else None
-        return found
+    def dtype_of(value: Value) -> Any:
+        return getattr(torch, TORCH_DTYPES.get(value.dtype, ""), None)
 
-    return _Package(
-        dtype=lambda value: getattr(torch, TORCH_DTYPES.get(value.dtype, ""), None),
-        address=address,
-        empty=lambda shape, dtype: torch.empty(shape, dtype=dtype, device=device),
-        framework=Torch(None, []),
-    )
+    def taker(value: Value) -> Callable[[Any], int | None]:
+        dtype, shape = dtype_of(value), tuple(value.shape or ())
+
+        def take(thing: Any) -> int | None:
+            is_simple = (
+                type(thing) is tensor
+                and thing.dtype is dtype
+                and _fits(thing.shape, shape)
+                and thing.layout is strided
+                and is_there(thing)
+                and thing.is_contiguous()
+                and not (thing.requires_grad or thing.is_conj() or thing.is_neg())
+            )
+            found: int | None = thing.data_ptr() if is_simple else None
+            return found
+
+        return take
+
+    def maker(value: Value) -> Callable[[], Any]:
+        if kind == "cpu" and is_kept(value):
+            return lambda: framework.empty(value, None)
+        dtype, shape = dtype_of(value), tuple(value.shape or ())
+        return lambda: torch.empty(shape, dtype=dtype, device=device)
+
+    return _Package(taker, maker, tensor.data_ptr, framework)
 
 
 def _numpy() -> _Package:
     numpy: Any = sys.modules["numpy"]
+    array = numpy.ndarray
+    framework = NumPy(None, [])
+    address = _array_address(numpy)
 
-    def address(thing: Any, dtype: Any, shape: _Shape, is_written: bool) -> int | None:
-        is_simple = type(thing) is numpy.ndarray and thing.dtype is dtype
-        if not is_simple or not _fits(thing.shape, shape) or not thing.flags.c_contiguous:
-            return None
-        place: int
-        place, is_read_only = thing.__array_interface__["data"]
-        return None if is_written and is_read_only else place
+    def taker(value: Value) -> Callable[[Any], int | None]:
+        dtype, shape = numpy.dtype(TYPE_STRINGS[value.dtype]), tuple(value.shape or ())
+        is_written = value.is_written
 
-    return _Package(
-        dtype=lambda value: numpy.dtype(TYPE_STRINGS[value.dtype]),
-        address=address,
-        empty=lambda shape, dtype: numpy.empty(shape, dtype),
-        framework=NumPy(None, []),
+        def take(thing: Any) -> int | None:
+            is_simple = type(thing) is array and thing.dtype is dtype and _fits(thing.shape, shape)
+            if not is_simple:
+                return None
+            flags = thing.flags
+            if not flags.c_contiguous or (is_written and not flags.writeable):
+                return None
+            return address(thing)
+
+        return take
+
+    def maker(value: Value) -> Callable[[], Any]:
+        if is_kept(value):
+            return lambda: framework.empty(value, None)
+        dtype, shape = numpy.dtype(TYPE_STRINGS[value.dtype]), tuple(value.shape or ())
+        return lambda: numpy.empty(shape, dtype)
+
+    return _Package(taker, maker, address, framework)
+
+
+def _array_address(numpy: Any) -> Callable[[Any], int]:
+    """A function that returns the address of a NumPy array's elements.
+
+    It is the first field of the array's object (`PyArrayObject_fields` in NumPy's headers). NumPy's
+    own attributes make other objects to tell it, which takes five times as long."""
+    place = object.__basicsize__
+    pointer = ctypes.c_void_p.from_address
+
+    def read(array: Any) -> int:
+        return pointer(id(array) + place).value or 0
+
+    def ask(array: Any) -> int:
+        address: int = array.__array_interface__["data"][0]
+        return address
+
+    probe = numpy.zeros(16)
+    is_known = sys.implementation.name == "cpython" and all(
+        read(view) == ask(view) for view in (probe, probe[3:])
     )
+    return read if is_known else ask
 
 
 # (package, class, whether the call is enqueued on a GPU) → the functions of the package.

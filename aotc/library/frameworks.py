@@ -8,6 +8,7 @@ For arrays of all others, and for calls without arrays, results are NumPy arrays
 from __future__ import annotations
 
 import functools
+import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +17,7 @@ from typing import Any, Protocol
 from aotc.errors import InputError
 from aotc.library.allocators import Allocator
 from aotc.library.arrays import TORCH_DTYPES, TYPE_STRINGS
+from aotc.library.kept import is_kept, kept_array
 from aotc.library.results import Buffer
 from aotc.manifest import Dtype, Memory, Value
 
@@ -70,7 +72,10 @@ class NumPy:
         )
 
     def empty(self, value: Value, stream: int | None) -> Any:
-        return self._viewed(value, _numpy(value).empty(_shape(value), TYPE_STRINGS[value.dtype]))
+        numpy = _numpy(value)
+        if is_kept(value):
+            return self._viewed(value, kept_array(numpy, value))
+        return self._viewed(value, numpy.empty(_shape(value), TYPE_STRINGS[value.dtype]))
 
     def finished(self, array: Any) -> Any:
         return array
@@ -111,6 +116,12 @@ def _numpy(value: Value) -> Any:
     return numpy
 
 
+@functools.cache
+def _has_numpy() -> bool:
+    """PyTorch works without it."""
+    return importlib.util.find_spec("numpy") is not None
+
+
 class Torch:
     """PyTorch. Results are on the GPU of the first tensor that is on a GPU, else on the CPU."""
 
@@ -123,6 +134,9 @@ class Torch:
         self._device = next((one for one in devices if one.type == "cuda"), devices[0])
 
     def empty(self, value: Value, stream: int | None) -> Any:
+        if self._device.type == "cpu" and _has_numpy() and is_kept(value):
+            array = kept_array(_numpy(value), value)
+            return self._torch.from_numpy(array).view(self._dtype(value))
         with self._on(stream):
             return self._torch.empty(_shape(value), dtype=self._dtype(value), device=self._device)
 

@@ -51,6 +51,14 @@ class Function:
         self.__name__ = entry.name
         self._names = [value.name for value in entry.given]
         self._results = {value.name for value in entry.given if value.result is not None}
+        # `MADE` for each result, if all follow the other arguments.
+        made = [MADE] * len(self._results)
+        self._made = (
+            made
+            if self._names[len(self._names) - len(made) :]
+            == [value.name for value in entry.given if value.result is not None]
+            else None
+        )
         # The index of the first array that is not a result.
         self._first = next(
             (i for i, v in enumerate(entry.given) if not v.is_scalar and v.result is None), None
@@ -96,7 +104,7 @@ class Function:
     def __call__(self, *positional: Any, stream: Any = None, **named: Any) -> Any:
         state = self._state(named)
         # The module may have an argument of this name.
-        out = None if "out" in self._names else named.pop("out", None)
+        out = named.pop("out", None) if named and "out" not in self._names else None
         if self.entry.sparse:
             positional, named = spread(self.entry, positional, named)
         given = self._bind(positional, named)
@@ -165,16 +173,18 @@ class Function:
             return None
         first = given[self._first]
         kind = (type(first), enqueues and getattr(first, "is_cuda", False) is True)
-        if kind not in self._direct:
+        try:
+            direct = self._direct[kind]
+        except KeyError:
             class_, is_enqueued = kind
             direct = direct_call(self._library, self.entry, class_, is_enqueued=is_enqueued)
             self._direct[kind] = direct
-        direct = self._direct[kind]
         found = None if direct is None else direct(state, given)
         if found is None:
             return None
         status, results = found
-        self._library.check(status)
+        if status != 0:
+            self._library.check(status)
         return results
 
     def results(
@@ -246,6 +256,9 @@ class Function:
         names = self._names
         if not named and len(positional) == len(names):
             return list(positional)
+        made = self._made
+        if not named and made is not None and len(positional) + len(made) == len(names):
+            return [*positional, *made]
         given = dict(zip(names, positional, strict=False))
         twice = [name for name in named if name in given]
         unknown = [name for name in named if name not in names]

@@ -8,6 +8,7 @@ import functools
 import importlib
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from aotc.errors import InputError
@@ -44,6 +45,7 @@ class Module:
             _structure(call.inputs, "arguments"),
             _structure(call.outputs, "results"),
         )
+        self._is_one = self._outputs.is_leaf()
         positional, named = self._inputs.children()
         leaves = [*positional.children(), *named.children()]
         # True if no argument has a structure, so that the arguments are the leaves.
@@ -69,13 +71,15 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = self._leaves(*self._bound(args, kwargs))
-        state = [] if self.state is None else [self.state.handle]
-        found = None
+        state = () if self.state is None else (self.state.handle,)
         if self._is_plain:
-            found = self._function.direct_results([*leaves, *self._made], state, enqueues=True)
-        return self._returned(self._results(leaves, state) if found is None else found)
+            given = [*leaves, *self._made]
+            found = self._function.direct_results(given, state, enqueues=True)
+            if found is not None:
+                return found[0] if self._is_one else self._outputs.unflatten(found)
+        return self._returned(self._results(leaves, state))
 
-    def _results(self, leaves: list[Any], state: list[Any]) -> list[Any]:
+    def _results(self, leaves: list[Any], state: Sequence[Any]) -> list[Any]:
         given: list[Any] = []
         values = iter(self._parameters)
         for place, (leaf, thing) in enumerate(zip(self._call.given, leaves, strict=True)):
@@ -97,7 +101,7 @@ class Module:
             next(found) if leaf.constant is None else _constant(leaf.constant)
             for leaf in self._call.returned
         ]
-        return returned[0] if self._outputs.is_leaf() else self._outputs.unflatten(returned)
+        return returned[0] if self._is_one else self._outputs.unflatten(returned)
 
     def _bound(self, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The arguments as (args, kwargs) of the export. They may be given by position or by

@@ -11,12 +11,15 @@
 #define HOST_ALIGNMENT 64
 #define HUGE_PAGE_BYTES ((uint64_t)2 << 20)
 
-// Freed memory of the CPU device, kept for the next call of an entry, which needs the same amount:
-// otherwise the system would have to clear each page again. Threads take from and put into a place
-// with a single exchange. There are fewer places for large blocks.
-#define SMALL_PLACES 16
+// Freed memory of the CPU device, temporaries and results, kept for the next call of an entry,
+// which needs the same amount: otherwise the system would have to clear each page again. Threads
+// take from and put into a place with a single exchange. There are fewer places for large blocks.
+#define SMALL_PLACES 64 // a decoder returns two caches of each layer
+#define MEDIUM_PLACES 16
 #define LARGE_PLACES 4
+#define PLACES (SMALL_PLACES + MEDIUM_PLACES + LARGE_PLACES)
 #define LEAST_KEPT_BYTES ((uint64_t)128 << 10)
+#define MEDIUM_BYTES ((uint64_t)2 << 20)
 #define LARGE_BYTES ((uint64_t)8 << 20)
 typedef struct places {
   _Atomic(void *) *first;
@@ -24,12 +27,16 @@ typedef struct places {
   atomic_uint next;
 } places;
 
-static _Atomic(void *) kept[SMALL_PLACES + LARGE_PLACES];
+static _Atomic(void *) kept[PLACES];
 static places small_places = {.first = kept, .count = SMALL_PLACES};
-static places large_places = {.first = kept + SMALL_PLACES, .count = LARGE_PLACES};
+static places medium_places = {.first = kept + SMALL_PLACES, .count = MEDIUM_PLACES};
+static places large_places = {.first = kept + SMALL_PLACES + MEDIUM_PLACES, .count = LARGE_PLACES};
 
 static places *places_of(uint64_t bytes) {
-  return bytes < LARGE_BYTES ? &small_places : &large_places;
+  if (bytes < MEDIUM_BYTES) {
+    return &small_places;
+  }
+  return bytes < LARGE_BYTES ? &medium_places : &large_places;
 }
 
 // Puts a block, or NULL, into the place whose turn it is, and frees what was there.
@@ -57,18 +64,18 @@ static void *take_kept(uint64_t bytes) {
   if (bytes < LEAST_KEPT_BYTES) {
     return NULL;
   }
-  for (int i = 0; i < SMALL_PLACES + LARGE_PLACES; ++i) {
-    if (atomic_load_explicit(&kept[i], memory_order_relaxed) == NULL) {
+  for (_Atomic(void *) *place = places_of(bytes)->first; place != kept + PLACES; ++place) {
+    if (atomic_load_explicit(place, memory_order_relaxed) == NULL) {
       continue;
     }
-    void *pointer = atomic_exchange(&kept[i], NULL);
+    void *pointer = atomic_exchange(place, NULL);
     size_t there = pointer == NULL ? 0 : malloc_usable_size(pointer);
     // Memory in huge pages is rounded up, and may have unused pages behind it.
     uint64_t unused = bytes < HUGE_PAGE_BYTES ? 0 : HUGE_PAGE_BYTES;
     if (there >= bytes && there / 2 <= bytes + unused) {
       return pointer;
     }
-    free(atomic_exchange(&kept[i], pointer));
+    free(atomic_exchange(place, pointer));
   }
   replace_next(places_of(bytes), NULL);
   return NULL;
@@ -92,7 +99,7 @@ static void keep(void *pointer) {
 }
 
 __attribute__((destructor)) void aotc_rt_host_unload(void) {
-  for (int i = 0; i < SMALL_PLACES + LARGE_PLACES; ++i) {
+  for (int i = 0; i < PLACES; ++i) {
     free(atomic_exchange(&kept[i], NULL));
   }
 }
@@ -301,7 +308,7 @@ static void follow_memory(aotc_rt_scope *scope, const aotc_rt_place *place) {
 static bool release_wherever_it_is(aotc_rt_scope *scope, void *allocated, aotc_rt_stream stream) {
   aotc_rt_place place;
   if (scope->driver == NULL) {
-    free(allocated);
+    keep(allocated);
     return true;
   }
   if (!aotc_rt_make_current(scope)) {

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "aotc_entry.h"
 #include "aotc_runtime.h"
 #include "check.h"
 #include "cpu_module.h"
@@ -199,7 +200,7 @@ static void shared_memory_is_the_blocks_own(void) {
 
 // Allocates blocks of different sizes, counts those that begin with `mark` after a page, and frees
 // all of them, marked.
-static int allocate_marked(uint64_t bytes, char mark) {
+static int allocate_marked(uint64_t bytes, char mark, bool is_result) {
   char *blocks[BLOCKS];
   int found = 0;
   for (int i = 0; i < BLOCKS; ++i) {
@@ -208,16 +209,27 @@ static int allocate_marked(uint64_t bytes, char mark) {
     blocks[i][4096] = mark;
   }
   for (int i = 0; i < BLOCKS; ++i) {
-    mgpuMemFree(blocks[i], NULL);
+    if (is_result) {
+      CHECK_INT(AOTC_OK, aotc_entry_free(blocks[i]));
+    } else {
+      mgpuMemFree(blocks[i], NULL);
+    }
   }
   return found;
 }
 
 static void freed_memory_is_kept_for_a_call_that_needs_a_little_more(void) {
   load("1");
-  allocate_marked(264 << 10, 'm');
-  CHECK_INT(BLOCKS, allocate_marked(265 << 10, 'm'));
-  CHECK_INT(BLOCKS, allocate_marked(270 << 10, 'm'));
+  allocate_marked(264 << 10, 'm', false);
+  CHECK_INT(BLOCKS, allocate_marked(265 << 10, 'm', false));
+  CHECK_INT(BLOCKS, allocate_marked(270 << 10, 'm', false));
+}
+
+// A decoder returns two caches of each layer.
+static void results_that_a_caller_frees_are_kept(void) {
+  load("1");
+  allocate_marked(1 << 20, 'r', true);
+  CHECK_INT(BLOCKS, allocate_marked(1 << 20, 'r', true));
 }
 
 // Like generated code, on the stream of a token.
@@ -319,6 +331,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(host_threads_launch_at_once),
       CHECK_TEST(shared_memory_is_the_blocks_own),
       CHECK_TEST(freed_memory_is_kept_for_a_call_that_needs_a_little_more),
+      CHECK_TEST(results_that_a_caller_frees_are_kept),
       CHECK_TEST(child_after_fork_can_launch),
       CHECK_TEST(child_after_fork_amid_launches_can_launch),
       CHECK_TEST(child_leaves_the_parents_launch_alone),
