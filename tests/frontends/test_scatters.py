@@ -26,6 +26,18 @@ SCATTERS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "largest, without what was there": lambda x, i, y: x.scatter_reduce(
         1, i, y, "amax", include_self=False
     ),
+    "means": lambda x, i, y: x.scatter_reduce(1, i, y, "mean"),
+    **{
+        f"{reduce} alone": lambda x, i, y, reduce=reduce: x.scatter_reduce(
+            -2, i, y, reduce, include_self=False
+        )
+        for reduce in ("sum", "prod", "mean", "amin")
+    },
+    "least integers alone": lambda x, i, y: (
+        (x * 9).int().scatter_reduce(1, i, (y * 9).int(), "amin", include_self=False)
+    ),
+    "means of integers": lambda x, i, y: (x * 9).int().scatter_reduce(1, i, (y * 9).int(), "mean"),
+    "means of rows": lambda x, i, y: x.index_reduce(1, i[0, :, 0], y, "mean", include_self=False),
     "rows": lambda x, i, y: x.index_copy(1, i[0, :, 0].argsort(), y),
     "sums of rows": lambda x, i, y: x.index_add(1, i[0, :, 0], y),
     "filled rows": lambda x, i, y: x.index_fill(1, i[0, :, 0], 3.0),
@@ -108,6 +120,14 @@ MANY: dict[str, Callable[[], tuple[Any, ...]]] = {
         torch.randint(0, 40, (70,)),
         torch.randn(70, 5),
     ),
+    "means of an expanded index": lambda: (
+        lambda x, i, y: x.scatter_reduce(
+            0, i.unsqueeze(1).expand(-1, 5), y, "mean", include_self=False
+        ),
+        torch.randn(90, 5),
+        _most_to_one((3000,), 80),
+        torch.randn(3000, 5),
+    ),
     "the last of many": lambda: (
         lambda x, i, y: x.scatter(0, i, y),
         torch.randn(90),
@@ -121,6 +141,20 @@ MANY: dict[str, Callable[[], tuple[Any, ...]]] = {
         torch.randint(-9999, 9999, (2000,), dtype=torch.int16),
     ),
 }
+
+
+def test_an_expanded_index_is_one_of_rows(tmp_path: Path) -> None:
+    """Means of graphs' neighbours count the rows, not their elements, and write no other indices."""
+    x, i, y = torch.randn(40, 64), torch.randint(0, 40, (70,)), torch.randn(70, 64)
+    mean = Scatter(
+        lambda x, i, y: x.scatter_reduce(
+            0, i[:, None].expand(-1, 64), y, "mean", include_self=False
+        )
+    )
+    place = tmp_path / "mean.mlir"
+    aotc.torch.build(mean, (x, i, y), emit="mlir", out=place, chips="sm_80")
+    assert "x2xi32>" not in place.read_text()
+    assert "x2xi64>" not in place.read_text()
 
 
 @pytest.mark.parametrize("name", MANY)

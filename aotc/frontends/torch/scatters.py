@@ -63,7 +63,6 @@ def _scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
 def _scatter_reduce(
     x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """The mean of integers is rounded towards negative infinity, as in PyTorch."""
     import torch
 
     if dim < 0:
@@ -72,12 +71,43 @@ def _scatter_reduce(
         return torch.scatter_reduce(x, dim, index, src, reduce, include_self=include_self)
     if include_self and _has_kernel(x, reduce):
         return _scatter(x, dim, index, src, reduce)
-    if reduce != "mean" or x.dtype.is_floating_point:
+    if x.dim() == 0 or not _has_kernel(x, "sum" if reduce == "mean" else reduce):
         return NotImplemented
-    ones = torch.ones_like(x) if include_self else torch.zeros_like(x)
-    counts = ones.scatter_add(dim, index, torch.ones_like(src)).clamp(min=1)
-    total = torch.scatter_reduce(x, dim, index, src, "sum", include_self=include_self)
-    return torch.div(total, counts, rounding_mode="floor")
+    counts = _counts(x, dim, index, src)
+    if reduce == "mean":
+        total = torch.scatter_reduce(x, dim, index, src, "sum", include_self=include_self)
+        counts = (counts + int(include_self)).to(x.dtype)
+        # The mean of integers is rounded towards negative infinity, as in PyTorch.
+        rounding = None if x.dtype.is_floating_point else "floor"
+        return torch.div(total, torch.where(counts == 0, 1, counts), rounding_mode=rounding)
+    start = torch.full_like(x, _identity(x.dtype, reduce))
+    return torch.where(counts > 0, _scatter(start, dim, index, src, reduce), x)
+
+
+def _counts(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """How many elements of the source each element of `x` gets, with sizes of 1 where these do not
+    differ."""
+    import torch
+
+    shape = list(x.shape)
+    if x.dim() > 1 and _is_of_rows(x, dim, index, src):
+        for place in range(x.dim()):
+            if place != dim:
+                index, shape[place] = index.narrow(place, 0, 1), 1
+    zeros = x.new_zeros(shape, dtype=torch.int64)
+    return zeros.scatter_add(dim, index, torch.ones_like(index))
+
+
+def _identity(dtype: Any, reduce: str) -> float | int:
+    """The number that a reduction begins with."""
+    import torch
+
+    if reduce in ("sum", "prod"):
+        return int(reduce == "prod")
+    if dtype.is_floating_point:
+        return -math.inf if reduce == "amax" else math.inf
+    info = torch.iinfo(dtype)
+    return int(info.min if reduce == "amax" else info.max)
 
 
 def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
