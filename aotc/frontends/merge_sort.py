@@ -17,7 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from aotc.frontends.row_selection import LEAST_RATIO, RowSelection
 from aotc.frontends.tensor_text import index_list, size_lines
+from aotc.module_names import CAPABILITY
 
 # The number of elements that a thread sorts or merges, a power of two.
 CHUNK = 8
@@ -33,7 +35,8 @@ class MergeSort:
     `types` are the tensors' types, all of one shape. `is_before(NAME, FIRST, SECOND)` returns lines
     that define the i1 `%NAME`: whether the elements `%FIRST0`, ... come before `%SECOND0`, .... It
     must be a strict weak order. With `first`, the results have only that many elements along the
-    dimension.
+    dimension. The operand `numbers` has the number of each element along it, and is not read; the
+    order does not depend on it.
     """
 
     def __init__(
@@ -42,13 +45,14 @@ class MergeSort:
         dimension: int,
         is_before: Callable[[str, str, str], str],
         first: int | None = None,
+        numbers: int | None = None,
     ) -> None:
         self._types = types
         self._elements = [type_.element_type for type_ in types]
         self._rank = types[0].rank
         self._dimension = dimension % self._rank
         self._is_before = is_before
-        self._first = first
+        self._first, self._numbers = first, numbers
         # The types of the buffers, and of the slice of each that a thread writes.
         sizes = [self._size(i) for i in range(self._rank)]
         self._buffers = [f"tensor<{self._buffer_shape(sizes)}x{e}>" for e in self._elements]
@@ -144,7 +148,12 @@ class MergeSort:
                 f"%at{k} = arith.addi %begin, %offset{k} : index",
                 f"%inside{k} = arith.minui %at{k}, %last : index",
                 f"%is_there{k} = arith.cmpi ult, %at{k}, %n : index",
-                self._lines(f"%x0_{k}_{{i}} = tensor.extract %given{{i}}[{place}] : {{t}}"),
+                *(
+                    f"%x0_{k}_{i} = arith.index_cast %inside{k} : index to {type_.element_type}"
+                    if i == self._numbers
+                    else f"%x0_{k}_{i} = tensor.extract %given{i}[{place}] : {type_}"
+                    for i, type_ in enumerate(self._types)
+                ),
             ]
         # The names of the SSA values at each position.
         names = [f"x0_{k}_" for k in range(CHUNK)]
@@ -280,21 +289,46 @@ class MergeSort:
       %read_for_one = arith.divui %both, %{made} : index
       %runs = arith.muli %before, %read_for_one : index"""
 
+    def _is_selection(self) -> bool:
+        """Whether the CPU device selects the first elements of each row instead."""
+        if self._first is None or self._numbers is None:
+            return False
+        is_dynamic = self._types[0].is_dynamic_dim(self._dimension)
+        length = None if is_dynamic else self._types[0].shape[self._dimension]
+        return length is None or length >= LEAST_RATIO * self._first
+
     def text(self) -> str:
-        """The text of `func.func @sort`."""
-        results, buffers, count = (
-            self._join("{r}"),
-            self._join("{b}"),
-            len(self._types),
-        )
-        dimensions = ", ".join(f"d{i}" for i in range(self._rank))
-        identity = f"affine_map<({dimensions}) -> ({dimensions})>"
+        """The text of `func.func @sort`. If it calls `CAPABILITY`, the text declares that, too."""
+        results, count = self._join("{r}"), len(self._types)
+        plain = "%plain"
+        lines = self._plain_lines()
+        declaration = ""
+        if self._is_selection():
+            assert self._first is not None
+            assert self._numbers is not None
+            declaration = f"func.func private @{CAPABILITY}() -> i32"
+            selection = RowSelection(
+                *(self._types, self._results, self._dimension, self._is_before),
+                *(self._first, self._numbers),
+            )
+            plain, of_merges = "%chosen", self._join("%plain#{i}") if count > 1 else "%plain"
+            lines = f"""
+  %capability = func.call @{CAPABILITY}() : () -> i32
+  %least_capability = arith.constant 1 : i32
+  %has_gpu = arith.cmpi sge, %capability, %least_capability : i32
+  {f"%chosen:{count}" if count > 1 else "%chosen"} = scf.if %has_gpu -> ({results}) {{
+    {lines}
+    scf.yield {of_merges} : {results}
+  }} else {{
+    {selection.lines("selected", "empty")}
+    scf.yield {self._join("%selected#{i}")} : {results}
+  }}"""
+        returned = self._join(f"{plain}#{{i}}") if count > 1 else plain
         dynamic = ", ".join(
             f"%size{i}" for i, size in enumerate(self._result_sizes()) if size == "?"
         )
-        # Each iteration does two rounds, from one buffer to the other and back, so two buffers are
-        # enough.
         return f"""
+{declaration}
 func.func @sort({self._join("%given{i}: {t}")}) -> ({results}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -319,6 +353,20 @@ func.func @sort({self._join("%given{i}: {t}")}) -> ({results}) {{
   %width = arith.addi %chunks, %padding : index
   {self._allocate_buffers("from")}
   {self._allocate_buffers("spare")}
+  {self._join("%empty{i} = tensor.empty(" + dynamic + ") : {r}", chr(10))}
+  {lines}
+  return {returned} : {results}
+}}
+"""
+
+    def _plain_lines(self) -> str:
+        """Lines that define %plain, the results, by sorting chunks and merging runs."""
+        results, buffers, count = self._join("{r}"), self._join("{b}"), len(self._types)
+        dimensions = ", ".join(f"d{i}" for i in range(self._rank))
+        identity = f"affine_map<({dimensions}) -> ({dimensions})>"
+        # Each iteration does two rounds, from one buffer to the other and back, so two buffers are
+        # enough.
+        return f"""
   {self._chunk_loop("sorted", "from", self._sort_chunk())}
   %kept = arith.constant {max(CHUNK, 1 << ((self._first or 1) - 1).bit_length())} : index
   %round:{2 * count} = scf.for %merge = %c0 to %merges step %c2
@@ -329,7 +377,6 @@ func.func @sort({self._join("%given{i}: {t}")}) -> ({results}) {{
     {self._merge("back", "x", "there", "next_merge")}
     scf.yield {self._join("%back{i}")}, {self._join("%there{i}")} : {buffers}, {buffers}
   }}
-  {self._join("%empty{i} = tensor.empty(" + dynamic + ") : {r}", chr(10))}
   {self._left_hand_side("plain") if count > 1 else "%plain"} = linalg.generic {{
       indexing_maps = [{", ".join([identity] * count)}],
       iterator_types = [{", ".join(['"parallel"'] * self._rank)}]}}
@@ -339,7 +386,4 @@ func.func @sort({self._join("%given{i}: {t}")}) -> ({results}) {{
     {self._lines("%last_round{i} = tensor.cast %round#{i} : {b} to {b}")}
     {self._read_elements("v", "last_round", f"d{self._dimension}")}
     linalg.yield {self._join("%v{i}")} : {self._join("{e}")}
-  }} -> ({results})
-  return {self._join("%plain#{i}") if count > 1 else "%plain"} : {results}
-}}
-"""
+  }} -> ({results})"""

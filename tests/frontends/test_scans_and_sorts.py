@@ -101,6 +101,43 @@ def test_first_elements_of_many_lengths(tmp_path: Path) -> None:
     check(functions, rows, tmp_path)
 
 
+def test_first_elements_of_long_rows(tmp_path: Path) -> None:
+    """The CPU device selects them: in stable order, of any type, along any dimension."""
+    torch.manual_seed(8)
+
+    def first(dim: int, count: int, descending: bool, x: Any) -> Any:
+        found = x.sort(dim=dim, descending=descending, stable=True)
+        return tuple(result.narrow(dim, 0, count) for result in found)
+
+    functions = {
+        f"{dim} {count} {descending}": partial(first, dim, count, descending)
+        for dim, count, descending in ((0, 3, True), (1, 20, True), (1, 1, False), (2, 7, False))
+    }
+    x = torch.randint(-9, 9, (20, 100, 30)).float()
+    x[torch.rand(x.shape) < 0.1] = nan
+    x[0] = infinity
+    others = [torch.randint(0, 99, (20, 90, 30)).to(type_) for type_ in (torch.int64, torch.uint8)]
+    check(functions, [x, *others, torch.randn(20, 80, 30).half()], tmp_path)
+
+
+def test_rows_are_selected_in_one_kernel_of_the_cpu_device(tmp_path: Path) -> None:
+    """It writes the results themselves, and the numbers that are sorted are not in memory."""
+
+    class TopK(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return tuple(x.topk(50, -1))
+
+    place = tmp_path / "first.mlir"
+    x = torch.randn(4, 5000)
+    aotc.torch.build(TopK(), (x,), name="first", emit="mlir", out=place, chips="sm_80")
+    text = place.read_text()
+    launches = [line for line in text.splitlines() if "gpu.launch_func" in line]
+    (selection,) = (line for line in launches if "@first_kernels_cpu::" in line)
+    assert "blocks in (%c4, %c1, %c1)" in selection
+    assert "args(%arg1 : memref<4x50xf32>, %arg2 : memref<4x50xi64>" in selection
+    assert "memref<4x5000xi64>" not in text
+
+
 def test_numbers_that_are_none_are_last(tmp_path: Path) -> None:
     values = [2.0, nan, -infinity, 1.0, -nan, infinity, 0.0, nan, -0.0, 3.0, -1.0]
     functions = {name: SORTS[name] for name in ("sort", "descending", "argsort")}

@@ -144,7 +144,7 @@ MANY: dict[str, Callable[[], tuple[Any, ...]]] = {
 
 
 def test_an_expanded_index_is_one_of_rows(tmp_path: Path) -> None:
-    """Means of graphs' neighbours count the rows, not their elements, and write no other indices."""
+    """Means of graphs' neighbours count rows, not elements, and write no other indices."""
     x, i, y = torch.randn(40, 64), torch.randint(0, 40, (70,)), torch.randn(70, 64)
     mean = Scatter(
         lambda x, i, y: x.scatter_reduce(

@@ -29,3 +29,22 @@ func.func @exchange(%a: tensor<8xf32>, %b: tensor<8xf32>)
 // CHECK-NEXT:   memref.copy %[[B]], %arg0
 // CHECK-NEXT:   memref.copy %[[A]], %arg1
 // CHECK-NEXT:   return %[[OLD]] : memref<8xf32>
+
+// What a branch yields in both cases is returned itself.
+func.func @either(%is: i1, %x: tensor<8xf32>, %y: tensor<8xf32>)
+    -> tensor<8xf32> attributes {llvm.emit_c_interface} {
+  %empty = bufferization.alloc_tensor() : tensor<8xf32>
+  %made = scf.if %is -> (tensor<8xf32>) {
+    %exp = linalg.exp ins(%x : tensor<8xf32>) outs(%empty : tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %exp : tensor<8xf32>
+  } else {
+    %log = linalg.log ins(%y : tensor<8xf32>) outs(%empty : tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %log : tensor<8xf32>
+  }
+  return %made : tensor<8xf32>
+}
+
+// CHECK:      func.func @either(
+// CHECK:        %[[MADE:.*]] = memref.alloc
+// CHECK-NOT:    memref.alloc
+// CHECK:        return %[[MADE]] : memref<8xf32>

@@ -158,6 +158,9 @@ def _map(
 ) -> None:
     location = loop.location
     given = _block_for(loop, block)
+    if is_for_gpu(loop) is False and ops.find(loop, "scf.for"):
+        # Blocks are spread over the cores, and each of such threads has much to do.
+        given = BlockShape(1)
     with location:
         why = _launch(loop, given, overlaps, cpu_kernels=cpu_kernels)
     if remarks is not None:

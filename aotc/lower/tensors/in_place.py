@@ -26,6 +26,7 @@ def write_into_arguments(module: Any) -> None:
     """Drops such results of functions on memrefs. Raises InputError if such a function is
     called."""
     with module.context:
+        _forward_buffers(module)
         called = {ops.callee_of(call) for call in ops.find(module.operation, "func.call")}
         for function in functions_of(module):
             targets = targets_of(function)
@@ -39,6 +40,17 @@ def write_into_arguments(module: Any) -> None:
             for returned in ops.find(function, "func.return"):
                 _write(returned, targets, function.regions[0].blocks[0].arguments)
             _drop_results(function, targets)
+
+
+def _forward_buffers(module: Any) -> None:
+    """Uses a buffer itself instead of the result of a branch that yields it in both cases."""
+    for branch in ops.find(module.operation, "scf.if"):
+        blocks = [region.blocks[0] for region in branch.regions if len(region.blocks)]
+        yields = [list(ops.operations_in(block)[-1].operands) for block in blocks]
+        for result, *values in zip(branch.results, *yields, strict=True):
+            is_buffer = isinstance(result.type, ir.MemRefType)
+            if is_buffer and len(values) == 2 and values[0] == values[1]:
+                result.replace_all_uses_with(values[0])
 
 
 def _write(returned: Any, targets: dict[int, int], arguments: Any) -> None:

@@ -9,6 +9,7 @@ from aotc.frontends.helpers import inline_helpers
 from aotc.frontends.torch_mlir.tm_tensor.scans import scan_text
 from aotc.frontends.torch_mlir.tm_tensor.scatters import scatter_text
 from aotc.frontends.torch_mlir.tm_tensor.sorts import sort_text, topk_text
+from aotc.module_names import CAPABILITY
 
 
 def lower_tm_tensor(module: Any) -> None:
@@ -28,19 +29,32 @@ def lower_tm_tensor(module: Any) -> None:
                 text = texts[operation.name](ir, operation)
                 if text is not None:
                     _replace(ir, operation, text)
+        _declare_capability(ir, module)
 
 
 def _replace(ir: Any, operation: Any, text: str) -> None:
     """Replaces `operation` by the body of the text's last function. Calls of `@region` are replaced
     by the body of the operation's region, and calls of other functions of the text are inlined."""
     parsed = ir.Module.parse(text)
-    function = inline_helpers(parsed, kept=("region",))
+    function = inline_helpers(parsed, kept=("region", CAPABILITY))
     for call in ops.find(function, "func.call"):
+        if ops.callee_of(call) == CAPABILITY:
+            continue
         with ir.InsertionPoint(call):
             result = _clone(operation.regions[0].blocks[0], list(call.operands))
         ops.replace(call, [result])
     ops.replace_by_body(operation, function.regions[0].blocks[0], operation.operands)
     ops.erase(operation)
+
+
+def _declare_capability(ir: Any, module: Any) -> None:
+    """Declares the function that texts call to ask for a GPU, if they do."""
+    calls = ops.find(module.operation, "func.call")
+    if any(ops.callee_of(call) == CAPABILITY for call in calls):
+        with ir.Location.unknown():
+            parsed = ir.Module.parse(f"func.func private @{CAPABILITY}() -> i32")
+            with ir.InsertionPoint(module.body):
+                parsed.body.operations[0].operation.clone()
 
 
 def _clone(block: Any, arguments: list[Any]) -> Any:

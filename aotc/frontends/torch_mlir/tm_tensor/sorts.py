@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from aotc import ops
 from aotc.frontends.merge_sort import MergeSort
 from aotc.frontends.tensor_text import size_lines
 from aotc.frontends.torch_mlir.tm_tensor.attributes import dimension_of
@@ -18,8 +19,32 @@ def sort_text(ir: Any, operation: Any) -> str | None:
     """The text of a sort. If only slices use the results, and all end before a known index, the
     results end there: torch-mlir lowers `topk` to a sort whose first elements are taken."""
     types = [ir.RankedTensorType(value.type) for value in operation.operands]
-    sort = _merge_sort(ir, operation, types, _used_length(operation, dimension_of(ir, operation)))
+    dimension = dimension_of(ir, operation)
+    numbers = [i for i, one in enumerate(operation.operands) if _has_numbers(ir, one, dimension)]
+    first = _used_length(operation, dimension)
+    sort = _merge_sort(ir, operation, types, first, *numbers[:1])
     return None if sort is None else sort.text()
+
+
+def _has_numbers(ir: Any, value: Any, dimension: int) -> bool:
+    """Whether each element is its own number along the dimension, as in the indices that torch-mlir
+    sorts for `sort` and `topk`."""
+    producer = ops.defining(value)
+    if producer is None or producer.name != "linalg.generic" or len(producer.results) != 1:
+        return False
+    names = ", ".join(f"d{i}" for i in range(ir.RankedTensorType(value.type).rank))
+    (yielded,) = list(producer.regions[0].blocks[0].operations)[-1].operands
+    cast = ops.defining(yielded)
+    place = None
+    if cast is not None and cast.name == "arith.index_cast":
+        place = ops.defining(cast.operands[0])
+    return (
+        place is not None
+        and place.name == "linalg.index"
+        and ir.IntegerAttr(place.attributes["dim"]).value == dimension
+        and str(list(producer.attributes["indexing_maps"])[-1])
+        == f"affine_map<({names}) -> ({names})>"
+    )
 
 
 def _used_length(operation: Any, dimension: int) -> int | None:
@@ -50,7 +75,7 @@ def topk_text(ir: Any, operation: Any) -> str | None:
     # If the number of elements is not known, all elements are sorted.
     is_known = not values.is_dynamic_dim(dimension)
     known = values.shape[dimension] if is_known else None
-    sort = _merge_sort(ir, operation, [source, places], known)
+    sort = _merge_sort(ir, operation, [source, places], known, numbers=1)
     if sort is None:
         return None
     dimensions = ", ".join(f"d{i}" for i in range(rank))
@@ -86,7 +111,9 @@ func.func @topk(%source: {source}, %values: {values}, %indices: {indices}) -> ({
 """
 
 
-def _merge_sort(ir: Any, operation: Any, types: list[Any], first: int | None) -> MergeSort | None:
+def _merge_sort(
+    ir: Any, operation: Any, types: list[Any], first: int | None, numbers: int | None = None
+) -> MergeSort | None:
     """The sort with the order of the operation's region. As in PyTorch, NaN is greater than all
     other elements; the comparison in the region does not order it."""
     *body, _ = operation.regions[0].blocks[0].operations
@@ -117,4 +144,6 @@ def _merge_sort(ir: Any, operation: Any, types: list[Any], first: int | None) ->
         %{name}_ends = arith.andi %{name}_is_number, %{name}_is_nan : i1
         %{name} = arith.ori %{name}_less, %{name}_ends : i1"""
 
-    return MergeSort(types, dimension_of(ir, operation), is_before, first)
+    if key == numbers:
+        numbers = None
+    return MergeSort(types, dimension_of(ir, operation), is_before, first, numbers)
