@@ -122,6 +122,8 @@ def test_other_products_stay_loops(text: str, chips: tuple[str, ...], tmp_path: 
         (module("64x64xf32", "64x64xf32", "64x64xf32"), ("sm_75", "sm_80")),
         # Each product alone is small.
         (module("64x8x32xf32", "64x32x32xf32", "64x8x32xf32", "batch_matmul"), ("sm_80",)),
+        # Loops have no vectors for rows of 7.
+        (module("96x64xf32", "64x7xf32", "96x7xf32"), ("sm_80",)),
     ],
 )
 def test_the_cpu_alone_has_a_kernel(text: str, chips: tuple[str, ...], tmp_path: Path) -> None:

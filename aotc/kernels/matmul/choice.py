@@ -88,6 +88,8 @@ _LEAST_OF_VECTORS = 64 * 64
 _LEAST_OF_MANY = 32 * 32 * 32
 # The same for the CPU's kernels.
 _LEAST_OF_BATCHED = 1000
+# Multiply-adds of matmuls on the CPU whose rows are no multiple of a vector.
+_LEAST_OF_ODD_ROWS = 2048
 
 _P = TypeVar("_P", bound=Problem)
 _Buffer = TypeVar("_Buffer", Matrix, EpilogueOperand)
@@ -248,7 +250,9 @@ def is_worth_on_cpu(problem: Problem) -> bool:
     m, n, k = problem.m, problem.n, problem.k
     if not (m and n and k) or 1 in (m, n) or m * n * k < _LEAST_OF_BATCHED:
         return False
-    return problem.likely_batch * m * n * k >= LEAST_WORK
+    # Rows of such lengths are no vectors in loops.
+    least = _LEAST_OF_ODD_ROWS if n % 4 else LEAST_WORK
+    return problem.likely_batch * m * n * k >= least
 
 
 def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:
