@@ -57,6 +57,7 @@ class HostCompiler(Struct, frozen=True):
             # indirect calls. Entries may have thousands of arguments.
             "-mllvm",
             "-opt-disable=called-value-propagation",
+            *self._avoided_passes(),
             source,
             "-o",
             output,
@@ -141,6 +142,11 @@ class HostCompiler(Struct, frozen=True):
             reads=[source, *headers, *includes],
             writes=[output],
         )
+
+    def _avoided_passes(self) -> list[str]:
+        """LLVM 22's pass against blocked store forwarding fails for masked loads and stores, whose
+        size is unknown: "Cannot implicitly convert a scalable size to a fixed-width size"."""
+        return ["-mllvm", "-x86-disable-avoid-SFB"] if self.target.architecture == "x86_64" else []
 
     def _cpu_options(self) -> list[str]:
         if self.cpu is None:

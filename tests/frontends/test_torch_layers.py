@@ -89,6 +89,18 @@ class _Padded(torch.nn.Module):
         return torch.nn.functional.pad(x, (1, 2))
 
 
+def test_a_dilated_convolution_of_long_rows(tmp_path: Path) -> None:
+    """As in HiFi-GAN: LLVM's backend failed for the masks at the ends of its padded rows, too."""
+    torch.manual_seed(4)
+    layers = Layers(
+        lambda convolution, x: convolution(torch.nn.functional.leaky_relu(x, 0.1)),
+        torch.nn.Conv1d(64, 64, 7, padding=15, dilation=5),
+    )
+    x = torch.randn(1, 64, 256)
+    artifact = build(layers, (x,), "dilated", tmp_path)
+    check(artifact, "dilated", layers, (x,), torch.float32)
+
+
 def test_rows_of_several_vectors_are_padded(tmp_path: Path) -> None:
     """LLVM's backend failed for the masks of these on AVX2."""
     x = torch.randn(130, 32)
