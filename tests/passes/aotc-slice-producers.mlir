@@ -178,3 +178,39 @@ func.func @columns_of_constant(%x: tensor<4x4xf32>) -> tensor<4x2xf32> {
 
 // CHECK-LABEL: @columns_of_constant
 // CHECK: linalg.generic {{.*}}"reduction"]} ins(%{{.*}}, %{{.*}} : tensor<4x4xf32>, tensor<4x4xf32>)
+
+// A mask that is a constant of bytes is no weight: the part of the positions that are there is read.
+func.func @mask() -> tensor<2x4xi1> attributes {llvm.emit_c_interface} {
+  %bytes = arith.constant dense<[[[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]]> : tensor<1x4x4xi8>
+  %zero = arith.constant 0 : i32
+  %rows = tensor.collapse_shape %bytes [[0, 1], [2]]
+      : tensor<1x4x4xi8> into tensor<4x4xi8>
+  %wide_empty = tensor.empty() : tensor<4x4xi32>
+  %wide = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%rows : tensor<4x4xi8>) outs(%wide_empty : tensor<4x4xi32>) {
+  ^bb0(%in: i8, %out: i32):
+    %number = arith.extui %in : i8 to i32
+    linalg.yield %number : i32
+  } -> tensor<4x4xi32>
+  %empty = tensor.empty() : tensor<4x4xi1>
+  %mask = linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%wide : tensor<4x4xi32>) outs(%empty : tensor<4x4xi1>) {
+  ^bb0(%in: i32, %out: i1):
+    %is = arith.cmpi ne, %in, %zero : i32
+    linalg.yield %is : i1
+  } -> tensor<4x4xi1>
+  %part = tensor.extract_slice %mask[0, 0] [2, 4] [1, 1]
+      : tensor<4x4xi1> to tensor<2x4xi1>
+  return %part : tensor<2x4xi1>
+}
+
+// CHECK:      func.func @mask
+// CHECK:        tensor.extract_slice %{{.*}}[0, 0, 0] [1, 2, 4] [1, 1, 1]
+// CHECK:        linalg.generic
+// CHECK-SAME:     ins(%{{.*}} : tensor<2x4xi8>)
+// CHECK:        linalg.generic
+// CHECK-SAME:     outs(%{{.*}} : tensor<2x4xi1>)

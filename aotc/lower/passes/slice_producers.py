@@ -36,17 +36,27 @@ class SliceProducers(OwnPass, frozen=True):
 
     def run(self, lowering: Lowering) -> None:
         names = ("linalg.generic", *RESHAPES)
+        # Operations whose result is a mask, or the operands of such an operation: their constants
+        # are no weights.
+        of_masks: set[Any] = set()
         with lowering.module.context:
             # In reverse order: slicing an operation makes slices of its operands.
             for operation in reversed(ops.find(lowering.module.operation, *names)):
                 part = _slice_read_of(operation)
                 if part is None:
                     continue
+                is_mask = operation in of_masks or _is_mask(operation.results[0])
+                owners = {ops.defining(value) for value in operation.operands}
                 with operation.location, ir.InsertionPoint(operation):
                     make = _slice_generic if operation.name == "linalg.generic" else _slice_reshape
-                    made = make(operation, part)
+                    made = make(operation, part, has_weights=not is_mask)
                 if made is not None:
                     _replace(operation, made)
+                    of_masks |= owners if is_mask else set()
+
+
+def _is_mask(value: Any) -> bool:
+    return str(value.type.element_type) == "i1"
 
 
 def _slice_read_of(operation: Any) -> slices.Slice | None:
@@ -69,8 +79,9 @@ def _slice_read_of(operation: Any) -> slices.Slice | None:
     return part if 0 < read * _LEAST_LEFT_OUT <= prod(type_.shape) else None
 
 
-def _slice_generic(generic: Any, part: slices.Slice) -> Any | None:
-    """The slice of its result, by an operation on slices of its operands."""
+def _slice_generic(generic: Any, part: slices.Slice, *, has_weights: bool) -> Any | None:
+    """The slice of its result, by an operation on slices of its operands. `has_weights`: constants
+    are weights."""
     maps = maps_of(generic)
     if not all(one.is_projected_permutation for one in maps):
         return None
@@ -78,7 +89,7 @@ def _slice_generic(generic: Any, part: slices.Slice) -> Any | None:
         return None
     loops = dict(zip((one.position for one in maps[-1].results), part, strict=True))
     parts = [
-        _part(value, map_, loops, has_rows=i == 0)
+        _part(value, map_, loops, has_rows=i == 0, has_weights=has_weights)
         for i, (value, map_) in enumerate(zip(generic.operands, maps, strict=True))
     ]
     if None in parts:
@@ -97,7 +108,12 @@ def _reads_indices(generic: Any) -> bool:
 
 
 def _part(
-    value: Any, map_: Any, loops: dict[int, slices.Range], *, has_rows: bool
+    value: Any,
+    map_: Any,
+    loops: dict[int, slices.Range],
+    *,
+    has_rows: bool,
+    has_weights: bool,
 ) -> slices.Slice | None:
     """The slice of an operand that these ranges of loops read. None if it is a part of a constant:
     a weight may be packed, shared or replaced as a whole. Consecutive rows of an operand that
@@ -112,7 +128,7 @@ def _part(
         for loop, size in zip(positions, value.type.shape, strict=True)
     )
     is_whole = part == tuple(map(slices.whole, value.type.shape))
-    if is_whole or not _is_of_constant(value):
+    if is_whole or not (has_weights and _is_of_constant(value)):
         return part
     are_rows = part[1:] == tuple(map(slices.whole, value.type.shape[1:])) and part[0].stride == 1
     return part if has_rows and are_rows and _keeps_rows(value) else None
@@ -144,10 +160,10 @@ def _keeps_rows(value: Any) -> bool:
     return ops.is_constant(value)
 
 
-def _slice_reshape(reshape: Any, part: slices.Slice) -> Any | None:
+def _slice_reshape(reshape: Any, part: slices.Slice, *, has_weights: bool) -> Any | None:
     """The slice of its result, reshaped from one of its operand."""
     source = reshape.operands[0]
-    if not source.type.has_static_shape or _is_of_constant(source):
+    if not source.type.has_static_shape or (has_weights and _is_of_constant(source)):
         return None
     groups = ops.groups_of(reshape)
     read: list[slices.Range] = []
