@@ -11,6 +11,7 @@ read.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +35,7 @@ def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
     fused = []
     with module.context:
         for concat in ops.find(module.operation, "tensor.concat"):
-            if _fold(concat) or not _is_known(concat):
+            if _empty(concat) or _fold(concat) or not _is_known(concat):
                 continue
             extract = _only_extract(concat.results[0])
             if extract is not None or _is_read_elementwise(concat.results[0]):
@@ -45,6 +46,26 @@ def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
                 else:
                     _expand(concat)
     return fused
+
+
+def _empty(concat: Any) -> bool:
+    """Replaces a concatenation without elements by an empty tensor: MLIR would insert the operands,
+    and it takes no slice of a dimension of the constant size 0. Returns whether it did."""
+    result, along = concat.results[0].type, _dimension(concat)
+    if 0 not in result.shape:
+        return False
+    operands = list(concat.operands)
+    with concat.location, ir.InsertionPoint(concat):
+        sizes = [
+            functools.reduce(
+                functools.partial(ops.binary, "arith.addi"),
+                (ops.dim(one, i) for one in (operands if i == along else operands[:1])),
+            )
+            for i in range(result.rank)
+            if result.is_dynamic_dim(i)
+        ]
+        ops.replace(concat, [ops.create("tensor.empty", sizes, [result]).result])
+    return True
 
 
 def _fold(concat: Any) -> bool:

@@ -88,6 +88,7 @@ def _is_read_by_windows(pad: Any, padded: Sequence[int]) -> bool:
     the dimensions `padded`. These have no images without elements, of which nothing could be
     read."""
     reads = [(use.owner.operation, use.operand_number, padded) for use in pad.results[0].uses]
+    is_read = False
     while reads:
         user, number, along = reads.pop()
         if user.name == "tensor.dim":
@@ -100,7 +101,8 @@ def _is_read_by_windows(pad: Any, padded: Sequence[int]) -> bool:
         moves = [not isinstance(one, _PLAIN) for one in maps[number].results] if maps else []
         if not any(moves) or not all(moves[i] for i in along):
             return False
-    return True
+        is_read = True
+    return is_read
 
 
 def _assert_elements(pad: Any, dimension: int) -> None:

@@ -56,6 +56,37 @@ def test_pieces_without_elements(library: Library) -> None:
     np.testing.assert_array_equal(results[1], np.full((3, 5), 1.5))
 
 
+def test_concatenations_without_elements(tmp_path: Path) -> None:
+    """Of tensors that have none along another dimension, with a known or an unknown size."""
+    program = f"""
+func.func @f(%a: tensor<7x0xf32>, %b: tensor<?x0xf32>, %c: tensor<0x?xf32>)
+    -> (tensor<14x0xf32>, tensor<?x0xf32>, tensor<0x?xf32>) {ENTRY} {{
+  %x = tensor.concat dim(0) %a, %a : (tensor<7x0xf32>, tensor<7x0xf32>) -> tensor<14x0xf32>
+  %y = tensor.concat dim(0) %a, %b : (tensor<7x0xf32>, tensor<?x0xf32>) -> tensor<?x0xf32>
+  %z = tensor.concat dim(0) %c, %c : (tensor<0x?xf32>, tensor<0x?xf32>) -> tensor<0x?xf32>
+  return %x, %y, %z : tensor<14x0xf32>, tensor<?x0xf32>, tensor<0x?xf32>
+}}"""
+    artifact = aotc.build(program, emit="shared", out=f"{tmp_path}/", chips=["sm_90a"])
+    given = [np.zeros(shape, np.float32) for shape in ((7, 0), (5, 0), (0, 3))]
+    found = aotc.load(artifact).f(*given)
+    assert [one.shape for one in found] == [(14, 0), (12, 0), (0, 3)]
+
+
+def test_a_pad_that_nothing_reads_is_no_image(tmp_path: Path) -> None:
+    program = f"""
+func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> {ENTRY} {{
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[2] high[0] {{
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  }} : tensor<?xf32> to tensor<?xf32>
+  %y = math.absf %x : tensor<?xf32>
+  return %y : tensor<?xf32>
+}}"""
+    library = build_library(program, tmp_path)
+    assert library.call("f", np.zeros(0, np.float32)).shape == (0,)
+
+
 def test_what_is_padded_is_no_image(tmp_path: Path) -> None:
     """A column that is read as a vector, and a batch. Both may have no elements."""
     program = f"""
