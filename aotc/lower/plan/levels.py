@@ -29,6 +29,7 @@ class Level(Enum):
     CONTRACTION = "loops that add products"
     AFFINE = "affine loops"
     SCF = "scf loops"
+    BRANCHES = "branches between blocks"
     VECTOR = "vectors"
     ASYNC = "async"
     PROCESSES = "processes"
@@ -68,6 +69,7 @@ _TESTS: dict[Level, Callable[[Any], bool]] = {
     Level.CONTRACTION: lambda op: adds_product(op),
     Level.AFFINE: _named("affine.for", "affine.parallel"),
     Level.SCF: _named("scf.for", "scf.parallel", "scf.forall", "scf.while"),
+    Level.BRANCHES: _named("cf.br", "cf.cond_br", "cf.switch"),
     Level.VECTOR: _dialect("vector"),
     Level.ASYNC: _dialect("async"),
     Level.PROCESSES: _dialect("mpi"),

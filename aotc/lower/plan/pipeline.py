@@ -45,6 +45,7 @@ from aotc.lower.passes.fuse_quantized_pools import FuseQuantizedPools
 from aotc.lower.passes.hoist_globals import HoistGlobals
 from aotc.lower.passes.insert_fusion_barriers import InsertFusionBarriers
 from aotc.lower.passes.interchange_loops import InterchangeLoops
+from aotc.lower.passes.lift_loops import LiftLoops
 from aotc.lower.passes.map_parallel_loops import MapParallelLoops
 from aotc.lower.passes.mark_explicit_parallelism import MarkExplicitParallelism
 from aotc.lower.passes.mark_writable_tensors import MarkWritableTensors
@@ -306,6 +307,7 @@ def plan_for(
     options."""
     has = set(levels)
     passes: list[Pass] = [
+        *([LiftLoops()] if has >= {Level.TENSORS, Level.BRANCHES} else []),
         *([ConvertGrowingLoops()] if has >= {Level.TENSORS, Level.SCF} else []),
         *([ExpandMpi()] if Level.PROCESSES in has else []),
         *([AssertSteps()] if Level.SCF in has else []),
