@@ -165,6 +165,24 @@ def test_a_root_that_strict_export_makes(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
+def test_a_file_of_any_length_takes_a_length_of_1(tmp_path: Path) -> None:
+    """Decompositions of a program from a file ask whether a remainder of two sizes is 0."""
+
+    def attention(layer: Any, x: Any) -> Any:
+        parts = layer(x).view(*x.shape[:2], 3, 4, 8).permute(2, 0, 3, 1, 4)
+        return functional.scaled_dot_product_attention(*parts.unbind(0))
+
+    program = Program(attention, nn.Linear(32, 96)).eval()
+    shapes = {"x": ({0: Dim("batch"), 1: Dim("length")},)}
+    exported = torch.export.export(program, (torch.randn(3, 7, 32),), dynamic_shapes=shapes)
+    torch.export.save(exported, tmp_path / "net.pt2")
+    artifact = aotc.build(tmp_path / "net.pt2", emit="shared", out=f"{tmp_path}/", chips="sm_75")
+    x = torch.randn(4, 1, 32)
+    expected = program(x).detach().numpy()
+    (got,) = call(artifact, "net", [x.numpy()], [expected])
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_file_with_an_even_size(strict: bool, tmp_path: Path) -> None:
     """PyTorch cannot decompose such a file; a strict one has other names in its conditions."""

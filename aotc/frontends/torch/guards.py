@@ -117,9 +117,15 @@ def _has_remainder(condition: Any) -> bool:
 
 def _is_specialization(condition: Any) -> bool:
     """Whether a condition says that a size is neither 0 nor 1. PyTorch assumes that of each
-    symbolic size, also of one rounded from another, to decide broadcasting."""
+    symbolic size, also of one rounded from another, to decide broadcasting. It also says so by the
+    remainder of a product: n mod (n * m) is 0 if m is 1."""
     if len(condition.args) != 2:
         return False
+    left, right = condition.args
+    if condition.func.__name__ == "Unequality" and left.func.__name__ == "Mod" and right == 0:
+        size, product = left.args
+        factors = (product / size).as_ordered_factors()
+        return all(one.is_Symbol for one in factors)
     least = {"Unequality": 1, "StrictGreaterThan": 1, "GreaterThan": 2}
     mirrored = {"Unequality": 1, "StrictLessThan": 1, "LessThan": 2}
     for size, bound, bounds in (
