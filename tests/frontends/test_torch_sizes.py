@@ -16,6 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import aotc.torch  # noqa: E402
+from aotc.frontends.torch.guards import repair_expressions  # noqa: E402
 from aotc.frontends.torch.transposed import transposed_decompositions  # noqa: E402
 
 nn, functional, Dim = torch.nn, torch.nn.functional, torch.export.Dim
@@ -165,22 +166,55 @@ def test_a_root_that_strict_export_makes(tmp_path: Path) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
-def test_a_file_of_any_length_takes_a_length_of_1(tmp_path: Path) -> None:
-    """Decompositions of a program from a file ask whether a remainder of two sizes is 0."""
+def heads_of_parts(layer: Any, x: Any) -> Any:
+    parts = layer(x).view(*x.shape[:2], 3, 4, 8).permute(2, 0, 3, 1, 4)
+    return functional.scaled_dot_product_attention(*parts.unbind(0))
 
-    def attention(layer: Any, x: Any) -> Any:
-        parts = layer(x).view(*x.shape[:2], 3, 4, 8).permute(2, 0, 3, 1, 4)
-        return functional.scaled_dot_product_attention(*parts.unbind(0))
 
-    program = Program(attention, nn.Linear(32, 96)).eval()
-    shapes = {"x": ({0: Dim("batch"), 1: Dim("length")},)}
-    exported = torch.export.export(program, (torch.randn(3, 7, 32),), dynamic_shapes=shapes)
+# Programs, the example they are exported with, its dimensions of any size, and another input.
+OF_FILES: dict[str, Any] = {
+    "remainder of a product": (
+        Program(heads_of_parts, nn.Linear(32, 96)),
+        *((3, 7, 32), (0, 1), (4, 1, 32)),
+    ),
+    "product that is larger": (
+        Program(
+            lambda encoder, layer, x: heads_of_parts(layer, encoder(x.flatten(2).transpose(1, 2))),
+            nn.TransformerEncoderLayer(32, 2, 32, batch_first=True),
+            nn.Linear(32, 96),
+        ),
+        *((3, 32, 6, 4), (0, 2, 3), (1, 32, 4, 4)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_a_file_takes_sizes_of_1(name: str, tmp_path: Path) -> None:
+    """Decompositions of a program from a file ask what only says that a size is not 1."""
+    program, example, unknown, other = OF_FILES[name]
+    shapes = {"x": ({one: Dim(f"d{one}", min=2 if one else 0) for one in unknown},)}
+    program = program.eval()
+    exported = torch.export.export(program, (torch.randn(example),), dynamic_shapes=shapes)
     torch.export.save(exported, tmp_path / "net.pt2")
     artifact = aotc.build(tmp_path / "net.pt2", emit="shared", out=f"{tmp_path}/", chips="sm_75")
-    x = torch.randn(4, 1, 32)
+    x = torch.randn(other)
     expected = program(x).detach().numpy()
     (got,) = call(artifact, "net", [x.numpy()], [expected])
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_file_with_multiples_of_4(tmp_path: Path) -> None:
+    """PyTorch does not know the value of a symbol that is no size by itself."""
+    program = Program(lambda x: functional.avg_pool2d(x, 2).flatten(2).transpose(1, 2))
+    shapes = {"x": ({2: 4 * Dim("h", min=2, max=64)},)}
+    exported = torch.export.export(program, (torch.randn(2, 4, 12, 8),), dynamic_shapes=shapes)
+    torch.export.save(exported, tmp_path / "net.pt2")
+    loaded = torch.export.load(tmp_path / "net.pt2")
+    repair_expressions(loaded)
+    (x,) = loaded.graph.find_nodes(op="placeholder")
+    size = x.meta["val"].shape[2]
+    (symbol,) = size.node.expr.free_symbols
+    assert size.node.shape_env.size_hint(symbol) == 3
 
 
 @pytest.mark.parametrize("strict", [True, False])

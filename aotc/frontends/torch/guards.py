@@ -77,13 +77,27 @@ def guards_of(program: Any) -> list[Any]:
     return [] if environment is None else [guard.expr for guard in environment.guards]
 
 
-def drop_ranges_of_expressions(program: Any) -> None:
-    """Removes the ranges of expressions (`2*n`). PyTorch reads them from a file as if the
-    expressions were symbols, and then cannot decompose the program. The ranges of the symbols imply
-    them."""
-    ranges = getattr(_environment(program), "var_to_range", {})
+def repair_expressions(program: Any) -> None:
+    """Mends what PyTorch reads from a file for sizes that are expressions of a symbol (`2*n`): it
+    takes the expressions for symbols, and then cannot decompose the program.
+
+    Their ranges are removed, which those of the symbols imply, and the values that the program was
+    traced with are given to the symbols.
+    """
+    environment = _environment(program)
+    ranges = getattr(environment, "var_to_range", {})
     for expression in [one for one in ranges if not one.is_Symbol]:
         del ranges[expression]
+    # Older versions of PyTorch have the second name.
+    names = ("backed_var_to_val", "var_to_val")
+    found = [getattr(environment, name) for name in names if hasattr(environment, name)]
+    values: dict[Any, Any] = found[0] if found else {}
+    for expression, value in list(values.items()):
+        for symbol in expression.free_symbols - values.keys():
+            rest = expression.subs(symbol, 0)
+            factor = expression.subs(symbol, 1) - rest
+            if factor.is_Integer and rest.is_Integer and expression == factor * symbol + rest:
+                values[symbol] = (value - rest) / factor
 
 
 def _environment(program: Any) -> Any:
@@ -117,15 +131,18 @@ def _has_remainder(condition: Any) -> bool:
 
 def _is_specialization(condition: Any) -> bool:
     """Whether a condition says that a size is neither 0 nor 1. PyTorch assumes that of each
-    symbolic size, also of one rounded from another, to decide broadcasting. It also says so by the
-    remainder of a product: n mod (n * m) is 0 if m is 1."""
+    symbolic size, also of one rounded from another, to decide broadcasting. It also says so by
+    products: n < n * m, as of strides, and n mod (n * m) != 0."""
     if len(condition.args) != 2:
         return False
     left, right = condition.args
-    if condition.func.__name__ == "Unequality" and left.func.__name__ == "Mod" and right == 0:
-        size, product = left.args
-        factors = (product / size).as_ordered_factors()
-        return all(one.is_Symbol for one in factors)
+    match condition.func.__name__:
+        case "Unequality" if left.func.__name__ == "Mod" and right == 0 and _is_factor(*left.args):
+            return True
+        case "StrictLessThan" if _is_factor(left, right):
+            return True
+        case "StrictGreaterThan" if _is_factor(right, left):
+            return True
     least = {"Unequality": 1, "StrictGreaterThan": 1, "GreaterThan": 2}
     mirrored = {"Unequality": 1, "StrictLessThan": 1, "LessThan": 2}
     for size, bound, bounds in (
@@ -136,6 +153,16 @@ def _is_specialization(condition: Any) -> bool:
         if is_size and bound.is_Integer:
             return bool(0 <= bound <= bounds.get(condition.func.__name__, -1))
     return False
+
+
+def _is_factor(size: Any, product: Any) -> bool:
+    """Whether a product is one of this size and other sizes."""
+    import sympy  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    if size == 0 or not (size.is_polynomial() and product.is_polynomial()):
+        return False
+    factors = sympy.cancel(product / size).as_ordered_factors()
+    return all(one.is_Symbol for one in factors)
 
 
 def _given(program: Any) -> dict[str, Any]:

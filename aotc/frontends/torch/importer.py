@@ -18,10 +18,10 @@ from aotc.frontends.torch.control import fx_importer
 from aotc.frontends.torch.decompositions import decompositions
 from aotc.frontends.torch.empties import fold_empties
 from aotc.frontends.torch.guards import (
-    drop_ranges_of_expressions,
     guards_of,
     made_conditions,
     noted_conditions,
+    repair_expressions,
     without_noted_conditions,
 )
 from aotc.frontends.torch.logs import kept_logs, reason_of
@@ -103,7 +103,7 @@ def import_program(program: Any, name: str) -> Any:
             check_derivatives(program)
             program = with_known_overloads(sum_equal_bags(name_buffers_once(program)))
             table = {**decompositions(), **decompositions_of(known)}
-            drop_ranges_of_expressions(program)
+            repair_expressions(program)
             broadcast_selections(program)
             conditions = noted_conditions(program)
             noted = len(guards_of(program))
