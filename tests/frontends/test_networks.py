@@ -29,7 +29,7 @@ def test_all_layers_come_up() -> None:
         sizes.add(network.sizes)
         found.update(made(network)[2])
         assert len(network.layers) <= MOST_LAYERS
-    assert {"one", "batch", "both"} == sizes
+    assert {"one", "batch", "both", "open", "fours", "square"} == sizes
     assert set().union(*LAYERS.values()) <= found
 
 

@@ -14,12 +14,22 @@ MOST_LAYERS = 20
 # Numbers between layers that are worth their time.
 _MOST_NUMBERS = 1 << 14
 _WORDS = 30
+# The largest height and width of an image of any.
+_MOST = 12
+# Batches, heights and widths of the inputs.
+_IMAGES = {
+    "open": [(3, 10, 12), (1, 9, 8), (2, 12, 12)],
+    "fours": [(3, 12, 8), (1, 8, 12), (2, 8, 8)],
+    "square": [(3, 12, 12), (1, 9, 9), (2, 8, 8)],
+}
 
 
 @dataclass(frozen=True)
 class Network:
-    """`sizes` are "one" (a batch of 1), "batch" (any) or "both" (any batch and any sequence).
-    `layers` are seeds: of what each layer is."""
+    """`sizes` are "one" (a batch of 1), "batch" (any), "both" (any batch and any sequence), or for
+    images of any batch "open" (any height and width), "fours" (multiples of 4) or "square" (the
+    same for both). `start` is what the input is; a "pair" are two images of the same sizes, and
+    "two" are images with sizes of their own. `layers` are seeds: of what each layer is."""
 
     seed: int
     sizes: str
@@ -33,16 +43,26 @@ def generate(seed: int) -> Network:
     start = rng.choice(("image", "sequence", "words", "vector"))
     if sizes == "both":
         start = rng.choice(("sequence", "words"))
+    elif sizes == "batch" and start == "image":
+        sizes = rng.choice(("batch", "open", "fours", "square"))
+        if sizes != "batch":
+            start = rng.choice(("image", "pair", "two"))
     count = rng.choice((rng.randint(1, 6), rng.randint(1, MOST_LAYERS)))
     return Network(seed, sizes, start, tuple(rng.randrange(2**31) for _ in range(count)))
 
 
 class Stack(torch.nn.Module):
-    def __init__(self, layers: list[Any]) -> None:
+    def __init__(self, layers: list[Any], *, is_pair: bool) -> None:
         super().__init__()
+        self.is_pair = is_pair
         self.layers = torch.nn.ModuleList(layers)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Any, y: Any = None) -> Any:
+        if y is not None:
+            if self.is_pair:
+                x = torch.cat([x, y], 1)
+            else:
+                x = x + torch.nn.functional.interpolate(y, x.shape[2:])
         for layer in self.layers:
             x = layer(x)
         return x
@@ -51,9 +71,12 @@ class Stack(torch.nn.Module):
 def made(network: Network) -> tuple[Any, Shape, list[str]]:
     """The module, the shape of its input, and what its layers are called."""
     torch.manual_seed(network.seed)
-    is_any = network.sizes == "both"
+    is_any = network.sizes not in ("one", "batch")
+    image = Shape("image", (4, _MOST, _MOST) if is_any else (4, 8, 8), is_any)
     starts = {
-        "image": Shape("image", (4, 8, 8)),
+        "image": image,
+        "pair": replace(image, sizes=(8, _MOST, _MOST)),
+        "two": image,
         "sequence": Shape("sequence", (6, 16), is_any),
         "words": Shape("sequence", (6, 16), is_any),
         "vector": Shape("vector", (24,)),
@@ -68,7 +91,7 @@ def made(network: Network) -> tuple[Any, Shape, list[str]]:
         name, layer, shape = _layer(random.Random(seed), shape)
         layers.append(layer)
         names.append(name)
-    module = Stack(layers).eval()
+    module = Stack(layers, is_pair=network.start == "pair").eval()
     # As after training: norms of batches that have met some.
     for name, buffer in module.named_buffers():
         if name.endswith("running_mean"):
@@ -92,25 +115,45 @@ def _layer(rng: random.Random, shape: Shape) -> tuple[str, Any, Shape]:
             return name, *found
 
 
-def inputs_of(network: Network, shape: Shape) -> Iterator[Any]:
+def inputs_of(network: Network, shape: Shape) -> Iterator[tuple[Any, ...]]:
     """The inputs: the first are what the module is exported with."""
-    sizes = {"one": [(1, 6)], "batch": [(3, 6), (1, 6), (5, 6)], "both": [(3, 7), (1, 5), (4, 1)]}
     generator = torch.Generator().manual_seed(network.seed)
+    if network.sizes in _IMAGES:
+        for batch, *sizes in _IMAGES[network.sizes]:
+            x = torch.randn(batch, 4, *sizes, generator=generator)
+            other = sizes if network.start == "pair" else sizes[::-1]
+            y = torch.randn(batch, 4, *other, generator=generator)
+            yield (x,) if network.start == "image" else (x, y)
+        return
+    sizes = {"one": [(1, 6)], "batch": [(3, 6), (1, 6), (5, 6)], "both": [(3, 7), (1, 5), (4, 1)]}
     for batch, length in sizes[network.sizes]:
         if network.start == "words":
-            yield torch.randint(0, _WORDS, (batch, length), generator=generator)
+            yield (torch.randint(0, _WORDS, (batch, length), generator=generator),)
             continue
         rest = (length, *shape.sizes[1:]) if shape.kind == "sequence" else shape.sizes
-        yield torch.randn(batch, *rest, generator=generator)
+        yield (torch.randn(batch, *rest, generator=generator),)
 
 
 def dynamic_shapes(network: Network) -> Any:
     batch, length = torch.export.Dim("batch"), torch.export.Dim("length", max=64)
-    return {
-        "one": None,
-        "batch": ({0: batch},),
-        "both": ({0: batch, 1: length},),
-    }[network.sizes]
+    names = {"open": ("h", "w"), "fours": ("h", "w"), "square": ("h", "h")}
+    if network.sizes not in names:
+        return {
+            "one": None,
+            "batch": ({0: batch}, None),
+            "both": ({0: batch, 1: length}, None),
+        }[network.sizes]
+    factor, least = (4, 2) if network.sizes == "fours" else (1, 8)
+
+    def image(ending: str) -> dict[int, Any]:
+        height, width = (
+            factor * torch.export.Dim(f"{name}{ending}", min=least, max=64)
+            for name in names[network.sizes]
+        )
+        return {0: batch, 2: height, 3: width}
+
+    other = {"image": None, "pair": image(""), "two": image("y")}[network.start]
+    return image(""), other
 
 
 def smaller(network: Network) -> Iterator[Network]:

@@ -33,8 +33,8 @@ _FACTOR, _LEAST = 16, 2e-6
 
 @dataclass(frozen=True)
 class Verdict:
-    """`kind` is "right", "refused", "export" (torch.export refused it), "wrong", "error", "crash"
-    or "hang"."""
+    """`kind` is "right" (`message` says what sm_75 lacks, if it does), "refused", "export"
+    (torch.export refused it), "wrong", "error", "crash" or "hang"."""
 
     network: Network
     kind: str
@@ -83,21 +83,25 @@ def _judge(network: Network) -> tuple[str, str]:
     module, shape, _ = made(network)
     inputs = list(inputs_of(network, shape))
     try:
-        program = torch.export.export(module, (inputs[0],), dynamic_shapes=dynamic_shapes(network))
+        shapes = dynamic_shapes(network)
+        program = torch.export.export(
+            module, inputs[0], dynamic_shapes=shapes and shapes[: len(inputs[0])]
+        )
     except Exception as error:
         return "export", f"{type(error).__name__}: {error}"
     with tempfile.TemporaryDirectory() as folder:
         try:
-            artifact = _built(program, folder, network)
+            artifact, lacking = _built(program, folder, network)
         except aotc.InputError as error:
             return "refused", str(error)
         errors: list[tuple[float, float, float]] = []  # ours, eager's and the results' size
-        for x in inputs:
+        for given in inputs:
             with torch.no_grad():
-                eager = module(x)
-                exact = module.double()(x.double() if x.is_floating_point() else x).numpy()
+                eager = module(*given)
+                wide = [one.double() if one.is_floating_point() else one for one in given]
+                exact = module.double()(*wide).numpy()
                 module.float()
-            (got,) = call(artifact, "net", [x.numpy()], [eager.numpy()])
+            (got,) = call(artifact, "net", [one.numpy() for one in given], [eager.numpy()])
             if got.shape != exact.shape:
                 return "wrong", f"the shape is {got.shape}, not {exact.shape}"
             ours, theirs = (
@@ -110,13 +114,16 @@ def _judge(network: Network) -> tuple[str, str]:
         for ours, theirs, size in errors:
             if not ours <= allowed + _LEAST * size:
                 return "wrong", f"an error where eager's is less: {ours:.1e}, {theirs:.1e}"
-    return "right", ""
+    return "right", lacking
 
 
-def _built(program: Any, folder: str, network: Network) -> aotc.Artifact:
-    """In turns as a program and as a file; for the chip with the fewest kernels to choose from,
-    which is the fastest build, for another where that one lacks an instruction, and now and then
-    for all that are built for when none is named."""
+def _built(program: Any, folder: str, network: Network) -> tuple[aotc.Artifact, str]:
+    """The artifact, and what sm_75 lacks where that is why it is for another chip.
+
+    In turns built from a program and from a file; for the chip with the fewest kernels to choose
+    from, which is the fastest build, and now and then for all that are built for when none is
+    named.
+    """
     kind = network.seed // 3
     if kind % 2:
         path = f"{folder}/net.pt2"
@@ -126,14 +133,14 @@ def _built(program: Any, folder: str, network: Network) -> aotc.Artifact:
         build = functools.partial(aotc.torch.build, program, (), name="net")
     options: dict[str, Any] = {"emit": "shared", "out": f"{folder}/"}
     if kind % 8 == 1:
-        return build(**options)
+        return build(**options), ""
     options["optimization"] = 1
     try:
-        return build(chips="sm_75", **options)
+        return build(chips="sm_75", **options), ""
     except aotc.InputError as error:
         if "which sm_75 lacks" not in str(error):
             raise
-        return build(chips="sm_80", **options)
+        return build(chips="sm_80", **options), str(error)
 
 
 def shrink(verdict: Verdict, seconds: float, candidates: Any) -> Verdict:

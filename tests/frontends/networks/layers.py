@@ -19,7 +19,8 @@ nn, functional = torch.nn, torch.nn.functional
 @dataclass(frozen=True)
 class Shape:
     """What goes between layers, behind the batch: an "image" of channels, height and width, a
-    "sequence" of `sizes[0]` (of any length, if `is_any`) times numbers, or a "vector"."""
+    "sequence" of `sizes[0]` times numbers, or a "vector". If `is_any`, the image has any height and
+    width, or the sequence any length, up to those in `sizes`."""
 
     kind: str
     sizes: tuple[int, ...]
@@ -61,6 +62,11 @@ def with_numbers(shape: Shape, numbers: int) -> Shape:
     sizes = shape.sizes
     changed = (numbers, *sizes[1:]) if shape.kind == "image" else (*sizes[:-1], numbers)
     return replace(shape, sizes=changed)
+
+
+def image(shape: Shape, channels: int, height: int, width: int) -> Shape:
+    """The image that a layer makes of one."""
+    return replace(shape, sizes=(channels, height, width))
 
 
 def divisor(rng: random.Random, number: int) -> int:
@@ -140,7 +146,7 @@ def convolution(rng: random.Random, shape: Shape) -> Made:
     sizes = [(n + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1 for n in (height, width)]
     if min(sizes) < 2 or min(height, width) + 2 * padding <= dilation * (kernel - 1):
         return None
-    return made, Shape("image", (outputs, *sizes))
+    return made, image(shape, outputs, *sizes)
 
 
 @layer("image")
@@ -149,9 +155,7 @@ def transposed_convolution(rng: random.Random, shape: Shape) -> Made:
     if max(height, width) > 12:
         return None
     outputs = rng.randint(1, 8)
-    return nn.ConvTranspose2d(channels, outputs, 2, 2), Shape(
-        "image", (outputs, 2 * height, 2 * width)
-    )
+    return nn.ConvTranspose2d(channels, outputs, 2, 2), image(shape, outputs, 2 * height, 2 * width)
 
 
 @layer("image")
@@ -170,7 +174,7 @@ def image_norm(rng: random.Random, shape: Shape) -> Made:
         lambda: nn.InstanceNorm2d(channels, affine=True),
         lambda: nn.LayerNorm(shape.sizes),
     )
-    return rng.choice(norms)(), shape
+    return rng.choice(norms[:3] if shape.is_any else norms)(), shape
 
 
 @layer("image")
@@ -192,7 +196,7 @@ def pooling(rng: random.Random, shape: Shape) -> Made:
     )
     made, kernel, padding = rng.choice(pools)
     sizes = [(n + 2 * padding - kernel) // 2 + 1 for n in (height, width)]
-    return made, Shape("image", (channels, *sizes))
+    return made, image(shape, channels, *sizes)
 
 
 @layer("image")
@@ -207,9 +211,9 @@ def adaptive_pooling(rng: random.Random, shape: Shape) -> Made:
 def shuffle(rng: random.Random, shape: Shape) -> Made:
     channels, height, width = shape.sizes
     if channels % 4 == 0 and max(height, width) <= 12:
-        return nn.PixelShuffle(2), Shape("image", (channels // 4, 2 * height, 2 * width))
+        return nn.PixelShuffle(2), image(shape, channels // 4, 2 * height, 2 * width)
     if height % 2 == width % 2 == 0 and channels <= 16:
-        return nn.PixelUnshuffle(2), Shape("image", (4 * channels, height // 2, width // 2))
+        return nn.PixelUnshuffle(2), image(shape, 4 * channels, height // 2, width // 2)
     return None
 
 
@@ -219,7 +223,7 @@ def upsampling(rng: random.Random, shape: Shape) -> Made:
     if max(height, width) > 12:
         return None
     mode = rng.choice(("nearest", "bilinear"))
-    return nn.Upsample(scale_factor=2, mode=mode), Shape("image", (channels, 2 * height, 2 * width))
+    return nn.Upsample(scale_factor=2, mode=mode), image(shape, channels, 2 * height, 2 * width)
 
 
 @layer("image")
@@ -238,27 +242,27 @@ def squeeze_and_excitation(rng: random.Random, shape: Shape) -> Made:
 def padding(rng: random.Random, shape: Shape) -> Made:
     channels, height, width = shape.sizes
     made = rng.choice((nn.ZeroPad2d, nn.ReflectionPad2d, nn.ReplicationPad2d))(1)
-    return made, Shape("image", (channels, height + 2, width + 2))
+    return made, image(shape, channels, height + 2, width + 2)
 
 
 @layer("image")
 def turned(rng: random.Random, shape: Shape) -> Made:
     channels, height, width = shape.sizes
-    return Does(lambda x: x.transpose(2, 3)), Shape("image", (channels, width, height))
+    return Does(lambda x: x.transpose(2, 3)), image(shape, channels, width, height)
 
 
 @layer("image")
 def tokens(rng: random.Random, shape: Shape) -> Made:
     channels, height, width = shape.sizes
     return Does(lambda x: x.flatten(2).transpose(1, 2)), Shape(
-        "sequence", (height * width, channels)
+        "sequence", (height * width, channels), shape.is_any
     )
 
 
 @layer("image")
 def flat(rng: random.Random, shape: Shape) -> Made:
     channels, height, width = shape.sizes
-    if channels * height * width > 4096:
+    if shape.is_any or channels * height * width > 4096:
         return None
     return nn.Flatten(), Shape("vector", (channels * height * width,))
 
@@ -382,7 +386,7 @@ def encoder(rng: random.Random, shape: Shape) -> Made:
 @layer("sequence")
 def positions(rng: random.Random, shape: Shape) -> Made:
     table = nn.Embedding(64, shape.numbers)
-    if not shape.is_any and shape.sizes[0] > 64:
+    if shape.sizes[0] > 64:
         return None
     functions = (
         lambda table, x: x + table(torch.arange(x.shape[1])),
@@ -405,7 +409,7 @@ class Sinusoids(nn.Module):
 
 @layer("sequence")
 def sinusoids(rng: random.Random, shape: Shape) -> Made:
-    if not shape.is_any and shape.sizes[0] > 64:
+    if shape.sizes[0] > 64:
         return None
     return Sinusoids(shape.numbers), shape
 

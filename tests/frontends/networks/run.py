@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             kinds[verdict.kind] += 1
             if options.verbose:
                 print(verdict.network.seed, verdict.kind, flush=True)
-            if verdict.kind in ("refused", "export"):
+            if verdict.message and not verdict.is_fault:
                 reasons[" ".join(verdict.signature)[:150]] += 1
             if verdict.is_fault:
                 found = shrink(verdict, options.shrink, smaller) if options.shrink else verdict
