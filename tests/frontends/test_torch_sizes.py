@@ -13,10 +13,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 from frontends.support import call  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.utils._sympy.functions import Mod  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import aotc.torch  # noqa: E402
-from aotc.frontends.torch.guards import repair_expressions  # noqa: E402
+from aotc.frontends.torch.guards import made_conditions, repair_expressions  # noqa: E402
 from aotc.frontends.torch.transposed import transposed_decompositions  # noqa: E402
 
 nn, functional, Dim = torch.nn, torch.nn.functional, torch.export.Dim
@@ -201,6 +202,16 @@ def test_a_file_takes_sizes_of_1(name: str, tmp_path: Path) -> None:
     expected = program(x).detach().numpy()
     (got,) = call(artifact, "net", [x.numpy()], [expected])
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_conditions_that_only_say_that_a_size_is_not_1() -> None:
+    sympy = pytest.importorskip("sympy")
+    n, m = sympy.symbols("n m", integer=True, positive=True)
+    left_out = [sympy.Ge(n, 2), sympy.Ge(n**2, 2), n * m > 1, 16 * n > 16, n * m > n]
+    kept = [sympy.Ge(n**2, 3), n * m > 5, n < m, sympy.Ge(n / 2, 2), 16 * n < m]
+    left_out.append(sympy.Ne(Mod(n, n * m), 0))
+    kept.append(sympy.Ne(Mod(n, m), 0))
+    assert kept == made_conditions([*left_out, *kept])
 
 
 def test_a_file_with_multiples_of_4(tmp_path: Path) -> None:

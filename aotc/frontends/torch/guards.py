@@ -149,7 +149,7 @@ def _is_specialization(condition: Any) -> bool:
         (*condition.args, least),
         (*reversed(condition.args), mirrored),
     ):
-        is_size = size.is_Symbol or size.func.__name__ in _TO_INTEGERS
+        is_size = _is_product(size) or size.func.__name__ in _TO_INTEGERS
         if is_size and bound.is_Integer:
             return bool(0 <= bound <= bounds.get(condition.func.__name__, -1))
     return False
@@ -161,8 +161,13 @@ def _is_factor(size: Any, product: Any) -> bool:
 
     if size == 0 or not (size.is_polynomial() and product.is_polynomial()):
         return False
-    factors = sympy.cancel(product / size).as_ordered_factors()
-    return all(one.is_Symbol for one in factors)
+    return _is_product(sympy.cancel(product / size))
+
+
+def _is_product(expression: Any) -> bool:
+    """Whether an expression is a symbolic size, or a product of such sizes."""
+    bases = [factor.as_base_exp() for factor in expression.as_ordered_factors()]
+    return all(base.is_Symbol and power.is_Integer and power > 0 for base, power in bases)
 
 
 def _given(program: Any) -> dict[str, Any]:
