@@ -17,6 +17,8 @@ GROUP = "aotc.frontends"
 # MLIR as text or bytecode. Files with unknown endings are read as MLIR, too.
 MLIR = "mlir"
 MLIR_ENDINGS = (".mlir", ".mlirbc")
+# aotc's own front ends, which may be unavailable, by their endings.
+_OWN = {".pt2": "torch", ".onnx": "onnx", ".stablehlo": "stablehlo"}
 
 
 def _none_missing() -> str | None:
@@ -128,6 +130,14 @@ def frontend_for(path: Path, name: str | None) -> Frontend | None:
         raise InputError(
             f"'{path}': its ending is that of several front ends.", hint=f"--frontend {names}"
         )
+    if not fitting and (own := _OWN.get(path.suffix)):
+        if all(one.name != own for one in found):
+            raise ToolError(
+                f"'{path}' is for the front end '{own}', which is not installed.",
+                hint="front ends are found by the metadata of an installed aotc, and this one runs "
+                "from a folder: install it by pip.",
+            )
+        return _frontend_named(own, found)
     return fitting[0] if fitting else None
 
 
