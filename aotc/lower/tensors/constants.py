@@ -58,7 +58,10 @@ def fold_constants(module: Any) -> None:
                 continue
             for result in generic.results:
                 array = known.of(result)
-                assert array is not None
+                if array is None:
+                    # A large array is computed again, and its users have changed since: it is no
+                    # longer worth its memory.
+                    continue
                 if not _is_i1(result) and _is_worth_it(generic, array):
                     _replace(generic, result, array)
         for generic in reversed(generics):

@@ -34,6 +34,8 @@ _MOST_MULTIPLICATIONS = 1 << 29
 # steps.
 _DEEPEST = 100
 _COLUMNS = 64
+# How much larger than weights their difference to a mean may be: f64 is, for weights of f16.
+_WIDENED = 4
 # The limit of operations between a filter and its convolution.
 _MOST_STEPS = 4
 _SUMS = ("arith.addf", "arith.addi")
@@ -182,7 +184,8 @@ class KnownTensors:
         is_large = made > max(SMALL, given) and not loops.only_moves
         if is_large and loops.product is not None and not is_sum:
             return self._contraction(loops, loops.product, values, generic)
-        if is_large and not (is_sum or _is_filter(generic.results) or _is_standardized(generic)):
+        is_standardized = made <= _WIDENED * given and _is_standardized(generic)
+        if is_large and not (is_sum or _is_filter(generic.results) or is_standardized):
             return None
         self._run(loops, values)
         *body, end = loops.body

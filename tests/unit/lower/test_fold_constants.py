@@ -342,3 +342,73 @@ func.func @f(%x: tensor<1xf32>) -> tensor<40x130xbf16> {{
         module = ir.Module.parse(text)
         fold_constants(module)
         assert "linalg.generic" in str(module)
+
+
+def test_differences_of_positions_are_no_constant() -> None:
+    """They are far larger than the positions, of which a sum is computed only until the embedding
+    of the positions is a constant."""
+    table = np.random.default_rng(7).standard_normal((512, 8)).astype(np.float32)
+    row, column = "affine_map<(i, j) -> (i)>", "affine_map<(i, j) -> (j)>"
+    both, parallel = "affine_map<(i, j) -> (i, j)>", '["parallel", "parallel"]'
+    text = f"""
+func.func @f(%x: tensor<512x8xf32>, %zeros: tensor<512xf32>)
+    -> (tensor<512xf32>, tensor<512x512xi1>) {{
+  %zero = arith.constant 0 : i64
+  %table = arith.constant dense<"0x{table.tobytes().hex().upper()}"> : tensor<512x8xf32>
+  %e = tensor.empty() : tensor<512xi64>
+  %positions = linalg.generic {{indexing_maps = [{_MAP}], iterator_types = ["parallel"]}}
+      outs(%e : tensor<512xi64>) {{
+  ^bb0(%old: i64):
+    %0 = linalg.index 0 : index
+    %1 = arith.index_cast %0 : index to i64
+    linalg.yield %1 : i64
+  }} -> tensor<512xi64>
+  %h = tensor.empty() : tensor<512x8xf32>
+  %embedded = linalg.generic {{indexing_maps = [{row}, {both}], iterator_types = {parallel}}}
+      ins(%positions : tensor<512xi64>) outs(%h : tensor<512x8xf32>) {{
+  ^bb0(%at: i64, %old: f32):
+    %0 = arith.index_cast %at : i64 to index
+    %1 = linalg.index 1 : index
+    %2 = tensor.extract %table[%0, %1] : tensor<512x8xf32>
+    linalg.yield %2 : f32
+  }} -> tensor<512x8xf32>
+  %added = linalg.generic {{
+      indexing_maps = [{both}, {both}, {both}], iterator_types = {parallel}}}
+      ins(%x, %embedded : tensor<512x8xf32>, tensor<512x8xf32>) outs(%h : tensor<512x8xf32>) {{
+  ^bb0(%a: f32, %b: f32, %old: f32):
+    %0 = arith.addf %a, %b : f32
+    linalg.yield %0 : f32
+  }} -> tensor<512x8xf32>
+  %sums = linalg.generic {{
+      indexing_maps = [{both}, {row}], iterator_types = ["parallel", "reduction"]}}
+      ins(%added : tensor<512x8xf32>) outs(%zeros : tensor<512xf32>) {{
+  ^bb0(%in: f32, %sum: f32):
+    %0 = arith.addf %sum, %in : f32
+    linalg.yield %0 : f32
+  }} -> tensor<512xf32>
+  %d = tensor.empty() : tensor<512x512xi64>
+  %apart = linalg.generic {{
+      indexing_maps = [{column}, {row}, {both}], iterator_types = {parallel}}}
+      ins(%positions, %positions : tensor<512xi64>, tensor<512xi64>)
+      outs(%d : tensor<512x512xi64>) {{
+  ^bb0(%a: i64, %b: i64, %old: i64):
+    %0 = arith.subi %a, %b : i64
+    linalg.yield %0 : i64
+  }} -> tensor<512x512xi64>
+  %m = tensor.empty() : tensor<512x512xi1>
+  %mask = linalg.generic {{indexing_maps = [{both}, {both}], iterator_types = {parallel}}}
+      ins(%apart : tensor<512x512xi64>) outs(%m : tensor<512x512xi1>) {{
+  ^bb0(%a: i64, %old: i1):
+    %0 = arith.cmpi sle, %a, %zero : i64
+    linalg.yield %0 : i1
+  }} -> tensor<512x512xi1>
+  return %sums, %mask : tensor<512xf32>, tensor<512x512xi1>
+}}
+"""
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        fold_constants(module)
+        assert module.operation.verify()
+        left = str(module)
+    assert "tensor.extract" not in left
+    assert "arith.subi" in left
