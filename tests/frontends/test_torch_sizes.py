@@ -211,6 +211,7 @@ def test_conditions_that_only_say_that_a_size_is_not_1() -> None:
     kept = [sympy.Ge(n**2, 3), n * m > 5, n < m, sympy.Ge(n / 2, 2), 16 * n < m]
     left_out.append(sympy.Ne(Mod(n, n * m), 0))
     kept.append(sympy.Ne(Mod(n, m), 0))
+    kept += [sympy.And(n > m, m > 5), sympy.Or(n > m, m > 5), sympy.Eq(n > m, m > 5)]
     assert kept == made_conditions([*left_out, *kept])
 
 
@@ -320,6 +321,10 @@ IMAGES: dict[str, Any] = {
     "depthwise, strided": nn.Sequential(
         nn.Conv2d(3, 6, 3, 2, 1, groups=3), nn.Conv2d(6, 6, 3, 1, 2, 2, groups=6)
     ),
+    "halves and doubles": nn.Sequential(
+        nn.MaxPool2d(2), nn.Conv2d(3, 16, 3, 1, 1), nn.ConvTranspose2d(16, 8, 2, 2), nn.ReLU()
+    ),
+    "rounded up": nn.Sequential(nn.MaxPool2d(3, 2, ceil_mode=True), nn.Conv2d(3, 16, 1), nn.ReLU()),
     "pools": nn.Sequential(nn.MaxPool2d(3, 2, 1), nn.Conv2d(3, 8, 3), nn.AvgPool2d(3, 1, 1)),
 }
 
