@@ -25,6 +25,13 @@ _DIVISIONS = (
     "arith.ceildivsi",
     "arith.ceildivui",
     "arith.floordivsi",
+    "index.divs",
+    "index.divu",
+    "index.rems",
+    "index.remu",
+    "index.ceildivs",
+    "index.ceildivu",
+    "index.floordivs",
 )
 
 

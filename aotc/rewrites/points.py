@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.analysis.effects import is_division, is_pure
+from aotc.analysis.effects import is_pure
 from aotc.attributes import NEIGHBOURS, OF_BLOCK, POINTS_ATTRIBUTE
 from aotc.mlir import ir
 from aotc.ops import create_either
@@ -26,6 +26,8 @@ from aotc.rewrites.point_vectors import create_vectors, is_along_x
 # not aligned. Above it the code stays a loop, as it comes on top of the code with vectors.
 _MOST_APART = 128
 _BLOCK_SIZE = "known_block_size"
+# What the mapping of loops computes positions and guards with.
+_HARMLESS = tuple(f"arith.{word}" for word in ("constant", "addi", "subi", "muli", "cmpi"))
 # The operations that do not depend on the number of a block's threads along x.
 _WITHOUT_X = ("gpu.func", "gpu.return", "gpu.thread_id", "gpu.block_id", "gpu.grid_dim")
 
@@ -170,7 +172,7 @@ def _join(guard: Any) -> None:
     if not operations or not _is_guard(operations[-1]):
         return
     *before, inner = operations
-    if not all(is_pure(op) and not is_division(op) for op in before):
+    if not all(map(_is_harmless, before)):
         return
     with guard.location, ir.InsertionPoint(guard):
         for operation in operations:
@@ -180,6 +182,13 @@ def _join(guard: Any) -> None:
     inner.operands[0] = both
     ops.erase(guard)
     _join(inner)
+
+
+def _is_harmless(operation: Any) -> bool:
+    """Whether an operation neither traps nor has an undefined result, whatever its operands are. It
+    may be run in front of the branch that guards it."""
+    flags = ops.attributes_of(operation).get("overflowFlags")
+    return operation.name in _HARMLESS and str(flags) in ("None", "#arith.overflow<none>")
 
 
 def _is_guard(operation: Any) -> bool:

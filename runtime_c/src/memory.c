@@ -21,6 +21,8 @@
 #define LEAST_KEPT_BYTES ((uint64_t)128 << 10)
 #define MEDIUM_BYTES ((uint64_t)2 << 20)
 #define LARGE_BYTES ((uint64_t)8 << 20)
+// Larger results are freed when the caller frees them.
+#define MOST_KEPT_RESULT_BYTES ((uint64_t)64 << 20)
 typedef struct places {
   _Atomic(void *) *first;
   unsigned count;
@@ -308,7 +310,11 @@ static void follow_memory(aotc_rt_scope *scope, const aotc_rt_place *place) {
 static bool release_wherever_it_is(aotc_rt_scope *scope, void *allocated, aotc_rt_stream stream) {
   aotc_rt_place place;
   if (scope->driver == NULL) {
-    keep(allocated);
+    if (malloc_usable_size(allocated) > MOST_KEPT_RESULT_BYTES) {
+      free(allocated);
+    } else {
+      keep(allocated);
+    }
     return true;
   }
   if (!aotc_rt_make_current(scope)) {

@@ -232,6 +232,18 @@ static void results_that_a_caller_frees_are_kept(void) {
   CHECK_INT(BLOCKS, allocate_marked(1 << 20, 'r', true));
 }
 
+// A block that is allocated again has other pages, unless it was kept.
+static void large_results_are_freed(void) {
+  load("1");
+  static const uint64_t bytes = (uint64_t)65 << 20;
+  for (int i = 0; i < 2; ++i) {
+    char *block = mgpuMemAlloc(bytes, NULL, 0);
+    CHECK(block[4096] != 'l');
+    block[4096] = 'l';
+    CHECK_INT(AOTC_OK, aotc_entry_free(block));
+  }
+}
+
 // Like generated code, on the stream of a token.
 static void launch_on_stream(void *module, atomic_int *seen) {
   void *stream = mgpuStreamCreate();
@@ -332,6 +344,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(shared_memory_is_the_blocks_own),
       CHECK_TEST(freed_memory_is_kept_for_a_call_that_needs_a_little_more),
       CHECK_TEST(results_that_a_caller_frees_are_kept),
+      CHECK_TEST(large_results_are_freed),
       CHECK_TEST(child_after_fork_can_launch),
       CHECK_TEST(child_after_fork_amid_launches_can_launch),
       CHECK_TEST(child_leaves_the_parents_launch_alone),

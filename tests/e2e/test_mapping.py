@@ -538,3 +538,34 @@ def test_rows_of_their_own_length(name: str, size: int, triangles: Library) -> N
     triangles.call(name, x, y)
     kept = {"lower": np.tril(x), "upper": np.triu(x), "band": x * _is_in_band(size)}[name]
     np.testing.assert_allclose(y, kept.sum(axis=1, dtype=np.float64), rtol=1e-4, atol=1e-4)
+
+
+def test_a_division_behind_a_guard_is_not_run_without_it(tmp_path: Path) -> None:
+    """The guards of a loop over blocks become one on the CPU, unless what is between them may
+    trap."""
+    text = """
+func.func @marked(%y: memref<?x?xi32>, %d: index) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i32
+  %rows = memref.dim %y, %c0 : memref<?x?xi32>
+  %columns = memref.dim %y, %c1 : memref<?x?xi32>
+  scf.parallel (%i, %j) = (%c0, %c0) to (%rows, %columns) step (%c1, %c1) {
+    %e = arith.subi %i, %d : index
+    %a = arith.cmpi ne, %e, %c0 : index
+    scf.if %a {
+      %r = index.remu %j, %e
+      %b = arith.cmpi eq, %r, %c0 : index
+      scf.if %b {
+        memref.store %one, %y[%i, %j] : memref<?x?xi32>
+      }
+    }
+    scf.reduce
+  }
+  return
+}"""
+    library = build_library(text, tmp_path, name="guarded")
+    y = np.zeros((70, 130), np.int32)
+    library.call("marked", y, 0)
+    i, j = np.indices(y.shape)
+    np.testing.assert_array_equal(y, (i > 0) & (j % np.maximum(i, 1) == 0))

@@ -212,6 +212,7 @@ def test_conditions_that_only_say_that_a_size_is_not_1() -> None:
     left_out.append(sympy.Ne(Mod(n, n * m), 0))
     kept.append(sympy.Ne(Mod(n, m), 0))
     kept += [sympy.And(n > m, m > 5), sympy.Or(n > m, m > 5), sympy.Eq(n > m, m > 5)]
+    kept.append(sympy.Eq(sympy.Or(n > m, m > 5), sympy.And(n > 3, m > 5)))
     assert kept == made_conditions([*left_out, *kept])
 
 

@@ -30,3 +30,13 @@ func.func @loop(%n: i32, %x: tensor<?xf32>) -> (tensor<?xf32>, i32) {
 // CHECK: scf.condition
 // CHECK-NOT: cf.{{(cond_)?br}}
 // CHECK: return
+
+// A loop that nothing reaches is erased.
+func.func @unreached(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+^again(%t: tensor<4xf32>):
+  cf.br ^again(%t : tensor<4xf32>)
+}
+
+// CHECK-LABEL: func.func @unreached
+// CHECK-NEXT: return

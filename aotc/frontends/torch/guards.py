@@ -133,7 +133,11 @@ def _is_specialization(condition: Any) -> bool:
     """Whether a condition says that a size is neither 0 nor 1. PyTorch assumes that of each
     symbolic size, also of one rounded from another, to decide broadcasting. It also says so by
     products: n < n * m, as of strides, and n mod (n * m) != 0."""
-    if not condition.is_Relational or any(side.is_Relational for side in condition.args):
+    import sympy  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    if not condition.is_Relational or not all(
+        isinstance(side, sympy.Expr) for side in condition.args
+    ):
         return False
     left, right = condition.args
     match condition.func.__name__:

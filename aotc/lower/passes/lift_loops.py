@@ -27,7 +27,8 @@ class LiftLoops(OwnPass, frozen=True):
         inside = [operation for function in functions for operation in ops.walk(function)]
         if not any(_is_cyclic(region) for operation in inside for region in operation.regions):
             return
-        run_passes(module, ("lift-cf-to-scf",), name=source.name, lines=source.lines)
+        # The first pass erases blocks that nothing reaches, which the other one does not take.
+        run_passes(module, ("canonicalize", "lift-cf-to-scf"), name=source.name, lines=source.lines)
         with module.context:
             for poison in ops.find(module.operation, "ub.poison"):
                 type_ = poison.results[0].type

@@ -192,8 +192,10 @@ def _strip_of(convolution: Winograd, lines: Number | None) -> Number:
     most = signed_maximum(_STRIP_BYTES // tile_bytes // across, enough)
     if lines is None:
         return most
+    # Without lines, there is one strip of one line, of which nothing is computed.
+    lines = signed_maximum(lines, 1)
     strips = (lines + most - 1) // most
-    return (lines + strips - 1) // signed_maximum(strips, 1)
+    return (lines + strips - 1) // strips
 
 
 class ImageTransform(Vectors):
