@@ -66,25 +66,20 @@ def _insert_in_place(
 ) -> None:
     """Inserts the kernel that reads B in place, if there is one and it is faster, and otherwise the
     one that packs it. Unless B's sizes are known, both are inserted."""
-
-    def build(kernel_type: type[Kernel]) -> None:
-        kernel_type(b, problem, variant, arguments.epilogue).build(arguments)
-
+    kernel = b, problem, variant, arguments.epilogue
     if image_of(problem) is not None:
-        build(ImageKernel)
+        ImageKernel(*kernel).build(arguments)
         return
     lines = lines_of(problem, size_of(b, arguments, problem.columns[-1]))
-    if lines is None or problem.m is None:
-        build(Kernel)
-        return
-    by_lines = lines.are_faster(problem.m)
-    if isinstance(by_lines, bool):
-        build(LineKernel if by_lines else Kernel)
+    by_lines = lines is not None and problem.m is not None and lines.are_faster(problem.m)
+    if by_lines is False or lines is None:
+        Kernel(*kernel).build(arguments)
         return
     with b.where(by_lines) as branch:
-        build(LineKernel)
-    with branch.otherwise():
-        build(Kernel)
+        LineKernel(*kernel).build_lines(lines, arguments)
+    if by_lines is not True:
+        with branch.otherwise():
+            Kernel(*kernel).build(arguments)
 
 
 IMPLICIT_CPU = ImplicitCpu()

@@ -27,7 +27,7 @@ from aotc.kernels.cpu.vectors import VECTOR_BYTES, VECTOR_STRIDES
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.cpu.kernel import computed_in
 from aotc.kernels.matmul.implicit_gemm.cpu.image import InPlaceKernel
-from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of, size_of
+from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, loop_step
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Line
 
@@ -96,11 +96,9 @@ class LineKernel(InPlaceKernel):
 
     lines: Lines
 
-    def build(self, arguments: Arguments) -> None:
-        b, p = self.b, self.problem
-        lines = lines_of(p, size_of(b, arguments, p.columns[-1]))
-        assert lines is not None
-        self.lines = lines
+    def build_lines(self, lines: Lines, arguments: Arguments) -> None:
+        """Inserts the kernel, for the lines of `lines_of`."""
+        b, p, self.lines = self.b, self.problem, lines
         *images, column = p.columns
         line = images[-1:]
         images = images[:-1]
