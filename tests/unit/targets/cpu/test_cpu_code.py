@@ -127,36 +127,46 @@ def test_rounding_to_bf16_is_vectorized(tmp_path: Path, target: str) -> None:
     assert not re.search(r"^\s+(callq?|bl)\s", path.read_text(), re.MULTILINE)
 
 
-def test_consecutive_points_of_unknown_planes_are_vectorized(tmp_path: Path) -> None:
-    """The loop over the planes of a block is outside, and the one over the points of a row has no
-    loop for the points of each thread in it."""
-    kernel = """
-    gpu.func @k(%a: memref<?x8x?xf32>, %b: memref<?x8x?xf32>, %planes: index, %columns: index)
-        kernel attributes {known_block_size = array<i32: 32, 8, 1>} {
-      %c0 = arith.constant 0 : index
+# What `row_of_points` uses, at the beginning of a kernel.
+IDS = """%c0 = arith.constant 0 : index
       %c32 = arith.constant 32 : index
       %c128 = arith.constant 128 : index
       %block_x = gpu.block_id x
+      %x = gpu.thread_id x"""
+
+
+def row_of_points(place: str, type_: str) -> str:
+    """The loop over a thread's consecutive points of a row: %b at `place` becomes twice %a."""
+    return f"""
+      %first = arith.muli %block_x, %c128 : index
+      scf.for %point = %c0 to %c128 step %c32 {{
+        %base = arith.addi %first, %point : index
+        %at = arith.addi %base, %x : index
+        %room = arith.subi %columns, %base : index
+        %is_there = arith.cmpi slt, %x, %room : index
+        scf.if %is_there {{
+          %v = memref.load %a[{place}, %at] : {type_}
+          %w = arith.addf %v, %v : f32
+          memref.store %w, %b[{place}, %at] : {type_}
+        }}
+      }} {{aotc.points, aotc.neighbours}}"""
+
+
+def test_consecutive_points_of_unknown_planes_are_vectorized(tmp_path: Path) -> None:
+    """The loop over the planes of a block is outside, and the one over the points of a row has no
+    loop for the points of each thread in it."""
+    kernel = f"""
+    gpu.func @k(%a: memref<?x8x?xf32>, %b: memref<?x8x?xf32>, %planes: index, %columns: index)
+        kernel attributes {{known_block_size = array<i32: 32, 8, 1>}} {{
+      {IDS}
       %block_z = gpu.block_id z
       %grid_z = gpu.grid_dim z
-      %x = gpu.thread_id x
       %y = gpu.thread_id y
-      %first = arith.muli %block_x, %c128 : index
-      scf.for %z = %block_z to %planes step %grid_z {
-        scf.for %point = %c0 to %c128 step %c32 {
-          %base = arith.addi %first, %point : index
-          %at = arith.addi %base, %x : index
-          %room = arith.subi %columns, %base : index
-          %is_there = arith.cmpi slt, %x, %room : index
-          scf.if %is_there {
-            %v = memref.load %a[%z, %y, %at] : memref<?x8x?xf32>
-            %w = arith.addf %v, %v : f32
-            memref.store %w, %b[%z, %y, %at] : memref<?x8x?xf32>
-          }
-        } {aotc.points, aotc.neighbours}
-      } {aotc.of_block}
+      scf.for %z = %block_z to %planes step %grid_z {{
+        {row_of_points("%z, %y", "memref<?x8x?xf32>")}
+      }} {{aotc.of_block}}
       gpu.return
-    }"""
+    }}"""
     device = CpuDevice(gpu_module(kernel), tmp_path)
     _, remarks = compile_ir(device.text, tmp_path, "kernel.s", "-O3", "-S", "-Rpass=loop-vectorize")
     assert "vectorized loop" in remarks
@@ -172,41 +182,26 @@ def test_consecutive_points_of_unknown_planes_are_vectorized(tmp_path: Path) -> 
 
 def test_guards_of_rows_and_points_are_bounds_of_loops(tmp_path: Path) -> None:
     """They are no branches within the loops, which are vectorized without masks."""
-    kernel = """
+    kernel = f"""
     gpu.func @k(%a: memref<?x?xf32>, %b: memref<?x?xf32>, %rows: index, %columns: index)
-        kernel attributes {known_block_size = array<i32: 32, 8, 1>} {
-      %c0 = arith.constant 0 : index
+        kernel attributes {{known_block_size = array<i32: 32, 8, 1>}} {{
+      {IDS}
       %c8 = arith.constant 8 : index
-      %c32 = arith.constant 32 : index
-      %c128 = arith.constant 128 : index
-      %block_x = gpu.block_id x
       %block_y = gpu.block_id y
       %grid_y = gpu.grid_dim y
-      %x = gpu.thread_id x
       %y = gpu.thread_id y
       %start = arith.muli %block_y, %c8 : index
       %stride = arith.muli %grid_y, %c8 : index
-      scf.for %first_row = %start to %rows step %stride {
+      scf.for %first_row = %start to %rows step %stride {{
         %row = arith.addi %first_row, %y : index
         %rows_left = arith.subi %rows, %first_row : index
         %has_row = arith.cmpi slt, %y, %rows_left : index
-        scf.if %has_row {
-          %first = arith.muli %block_x, %c128 : index
-          scf.for %point = %c0 to %c128 step %c32 {
-            %base = arith.addi %first, %point : index
-            %at = arith.addi %base, %x : index
-            %room = arith.subi %columns, %base : index
-            %is_there = arith.cmpi slt, %x, %room : index
-            scf.if %is_there {
-              %v = memref.load %a[%row, %at] : memref<?x?xf32>
-              %w = arith.addf %v, %v : f32
-              memref.store %w, %b[%row, %at] : memref<?x?xf32>
-            }
-          } {aotc.points, aotc.neighbours}
-        }
-      } {aotc.of_block}
+        scf.if %has_row {{
+          {row_of_points("%row", "memref<?x?xf32>")}
+        }}
+      }} {{aotc.of_block}}
       gpu.return
-    }"""
+    }}"""
     device = CpuDevice(gpu_module(kernel), tmp_path)
     _, remarks = compile_ir(device.text, tmp_path, "kernel.s", "-O3", "-S", "-Rpass=loop-vectorize")
     assert "vectorized loop" in remarks
