@@ -12,12 +12,13 @@ func.func private @others(%x: memref<3x?x96x2xf32>, %y: memref<3x?x96x2xf32>, %r
 }
 // CHECK: func.func private @rows
 // CHECK-NOT: aotc.fourier
+// CHECK-NOT: no_inline
 // CHECK: gpu.launch
 // CHECK-SAME: module(@aotc_runs_on_any_fourier_1) function(@fourier_c2c_f32_64_pp)
 // Two passes of radix 8, and one exchange between them.
 // CHECK: gpu.barrier
 // CHECK-NOT: gpu.barrier
 // CHECK: return
-func.func private @rows(%x: memref<3x?x64x2xf32>, %y: memref<3x?x64x2xf32>, %roots: memref<64x2xf32>) attributes {aotc.fourier = {kind = "c2c", length = 64 : i64, sign = -1 : i64, in = "points_last", out = "points_last"}} {
+func.func private @rows(%x: memref<3x?x64x2xf32>, %y: memref<3x?x64x2xf32>, %roots: memref<64x2xf32>) attributes {no_inline, aotc.fourier = {kind = "c2c", length = 64 : i64, sign = -1 : i64, in = "points_last", out = "points_last"}} {
   return
 }

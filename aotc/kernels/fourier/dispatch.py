@@ -50,7 +50,10 @@ def _replace_body(function: Any, request: BuildRequest, remarks: Remarks, number
         region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(EVERYWHERE)
         ops.create("func.return")
     name_modules(region, request.capabilities, f"fourier_{number}")
-    del function.attributes[FOURIER]
+    # A launch is part of its caller, which then has all uses of its buffers.
+    for mark in (FOURIER, "no_inline"):
+        if mark in function.attributes:
+            del function.attributes[mark]
     what = f"rows of {transform.length} {transform.element}, {transform.kind}"
     passes = " x ".join(map(str, transform.radices))
     remarks.add(STEP, function.location, f"a Fourier transform, {what}: one kernel, {passes}")

@@ -42,16 +42,21 @@ class Launch(Struct, frozen=True):
         return number
 
 
-def create_launch(grid: Sequence[Any], block: BlockShape, shared: Sequence[Any] = ()) -> Launch:
-    """A launch of `grid` blocks (values along x, y, z) with workgroup buffers of types `shared`."""
+def create_launch(
+    grid: Sequence[Any], block: BlockShape, shared: Sequence[Any] = (), dynamic_bytes: int = 0
+) -> Launch:
+    """A launch of `grid` blocks (values along x, y, z) with workgroup buffers of types `shared` and
+    `dynamic_bytes` bytes of dynamic shared memory."""
     one = ops.constant_index(1)
-    sizes = [ops.constant_index(size) for size in (block.x, block.y, block.z)]
-    attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, *[1] * 6, 0, 0, 0, 0, 0])}
+    operands = [*grid, *[one] * (3 - len(grid))]
+    operands += [ops.constant_index(size) for size in (block.x, block.y, block.z)]
+    if dynamic_bytes > 0:
+        operands.append(ops.constant(ops.integer(32), dynamic_bytes))
+    segments = [0, *[1] * 6, 0, 0, 0, int(dynamic_bytes > 0), 0]
+    attributes = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments)}
     if shared:
         attributes["workgroup_attributions"] = ir.IntegerAttr.get(ops.integer(64), len(shared))
-    launch = ops.create(
-        "gpu.launch", [*grid, *[one] * (3 - len(grid)), *sizes], attributes=attributes, regions=1
-    )
+    launch = ops.create("gpu.launch", operands, attributes=attributes, regions=1)
     body = launch.regions[0].blocks.append(*[ir.IndexType.get()] * 12, *shared)
     with ir.InsertionPoint(body):
         end = ops.create("gpu.terminator")

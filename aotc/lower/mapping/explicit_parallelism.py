@@ -67,6 +67,14 @@ def attach_block_sizes(function: Any, source: Source | None) -> None:
             loop.attributes[BLOCK_ATTRIBUTE] = noted[str(place)]
 
 
+def drop_device_mappings(function: Any) -> None:
+    """Erases the mappings of loops that were `scf.forall`, such as `#gpu.block<x>`. They say which
+    dimension of a grid or block a loop has, which does not change what is parallel."""
+    for loop in ops.find(function, "scf.parallel"):
+        if "mapping" in loop.attributes and "loop_dim_map" not in str(loop.attributes["mapping"]):
+            del loop.attributes["mapping"]
+
+
 def is_sequential(operation: Any) -> bool:
     """Whether the operation, or a function that contains it, is marked."""
     return any(SEQUENTIAL in op.attributes for op in (operation, *ops.ancestors(operation)))

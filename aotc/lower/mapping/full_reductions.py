@@ -150,7 +150,7 @@ def _move_before(operation: Any, loop: Any, following: set[Any]) -> bool:
 
 
 def _load_in_loops(buffer: Any, result: Any, loop: Any) -> bool:
-    """Lets the parallel loops after a loop load its result, so that the host need not wait for it.
+    """Lets the kernels after a loop load its result, so that the host need not wait for it.
 
     This requires that they, and pure operations for them, are its only users. Frees the buffer.
     Returns whether it was done.
@@ -200,15 +200,19 @@ def _collect_readers(
                 computed.append(user)
                 if not _collect_readers(user.results, loop, readers, computed):
                     return False
-        elif outer.name != "scf.parallel" or outer.results or _has_launches(outer):
+        elif not _is_kernel(outer):
             return False
         elif outer not in readers:
             readers.append(outer)
     return bool(users)
 
 
-def _has_launches(loop: Any) -> bool:
-    return any(operation.name.startswith("gpu.") for operation in ops.walk(loop))
+def _is_kernel(operation: Any) -> bool:
+    """Whether it is a launch, or a parallel loop that will be one."""
+    if operation.name == "gpu.launch":
+        return True
+    is_loop = operation.name == "scf.parallel" and not operation.results
+    return is_loop and not any(inner.name.startswith("gpu.") for inner in ops.walk(operation))
 
 
 def _allocate(type_: Any, size: Any | int = 1) -> Any:

@@ -21,7 +21,12 @@ from aotc.lower.gpu_branches import is_for_gpu
 from aotc.lower.mapping.accumulators import carry_accumulators
 from aotc.lower.mapping.blocks import BlockShape, block_of
 from aotc.lower.mapping.columns import Columns, describe_columns
-from aotc.lower.mapping.explicit_parallelism import attach_block_sizes, erase_marks, is_sequential
+from aotc.lower.mapping.explicit_parallelism import (
+    attach_block_sizes,
+    drop_device_mappings,
+    erase_marks,
+    is_sequential,
+)
 from aotc.lower.mapping.extrema import split_extremum
 from aotc.lower.mapping.forward import (
     drop_overwritten,
@@ -34,6 +39,7 @@ from aotc.lower.mapping.groups import fuse_loops
 from aotc.lower.mapping.interchange import interchange_dimensions
 from aotc.lower.mapping.merge import merge_columns, merge_dimensions
 from aotc.lower.mapping.neighbours import with_neighbours
+from aotc.lower.mapping.nested_loops import launch_nested_loops, plan_nested_loops
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
 from aotc.lower.mapping.ragged_rows import launch_ragged_rows, plan_ragged_rows
 from aotc.lower.mapping.recompute import recompute_in_rows
@@ -57,7 +63,7 @@ from aotc.rewrites.cloning import body_of
 
 STEP = "aotc-map-parallel-loops"
 # gpu.modules of kernels for GPUs only: see `module_for`.
-_SCANS, _RAGGED_ROWS = "scan_0", "rows_0"
+_SCANS, _RAGGED_ROWS, _NESTED_LOOPS = "scan_0", "rows_0", "nested_0"
 
 
 def map_parallel_loops(
@@ -81,9 +87,11 @@ def map_parallel_loops(
             if function.name != "func.func" or symbol_of(function) in device_functions:
                 continue
             overlaps.renew()
+            drop_device_mappings(function)
             attach_block_sizes(function, remarks.source if remarks is not None else None)
             _simplify(function, overlaps, remarks, block, cpu_kernels=cpu_kernels)
-            for loop in [columns.loop for columns in _full_reductions(function)]:
+            # The last one first: it is a kernel when those that it uses are mapped.
+            for loop in [columns.loop for columns in reversed(_full_reductions(function))]:
                 mapped += _map_full_reduction(loop, block, remarks)
             for loop in _mappable_loops(function):
                 overlaps.renew()
@@ -196,6 +204,9 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
         points = plan_points(loop, given)
         _launch_by_device(loop, _RAGGED_ROWS, lambda: launch_ragged_rows(loop, ragged), points)
         return f"{ragged}; on the CPU {points}"
+    what = _launch_nested(loop, given, cpu_kernels=cpu_kernels)
+    if what is not None:
+        return what
     if given is None:
         loop = interchange_dimensions(merge_dimensions(loop))
     tiles = plan_tiles(loop, given, overlaps)
@@ -209,6 +220,21 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
         return f"{points}; on the CPU {vectors}"
     launch_points(loop, points)
     return str(points)
+
+
+def _launch_nested(loop: Any, given: BlockShape | None, *, cpu_kernels: bool) -> str | None:
+    """As `_launch`, for a loop that contains parallel loops; None if it is not of that kind."""
+    known = is_for_gpu(loop)
+    plan = plan_nested_loops(loop) if given is None and known is not False else None
+    if plan is None:
+        return None
+    if known or not cpu_kernels:
+        launch_nested_loops(loop, plan)
+        return str(plan)
+    # Blocks are spread over the cores, and each of such threads has much to do.
+    points = plan_points(loop, BlockShape(1))
+    _launch_by_device(loop, _NESTED_LOOPS, lambda: launch_nested_loops(loop, plan), points)
+    return f"{plan}; on the CPU a thread for each"
 
 
 def _launch_by_device(

@@ -65,6 +65,25 @@ func.func @norm_{n}(%x: tensor<{n}xf32>) -> tensor<{n}xf32> {ENTRY} {{
 }}"""
 
 
+def quotient(n: int) -> str:
+    """A mean of squares whose number of elements is a sum, too, and a sum of distances to it: each
+    reduction uses the result of the one before."""
+    return f"""
+func.func @quotient_{n}(%x: tensor<{n}xf32>) -> tensor<f32> {ENTRY} {{
+  %zero = arith.constant 0.0 : f32
+  %ones = arith.cmpf ord, %x, %x : tensor<{n}xf32>
+  %numbers = arith.uitofp %ones : tensor<{n}xi1> to tensor<{n}xf32>
+  {reduced("arith.addf", "%numbers", n, "%zero", "count")}
+  %squares = arith.mulf %x, %x : tensor<{n}xf32>
+  {reduced("arith.addf", "%squares", n, "%zero", "sum")}
+  %mean = arith.divf %sum, %count : tensor<f32>
+  {spread("%d = arith.subf %v, %r : f32 %o = math.absf %d : f32", "%mean", n, "away")}
+  {reduced("arith.addf", "%away", n, "%zero", "all")}
+  %both = arith.addf %all, %mean : tensor<f32>
+  return %both : tensor<f32>
+}}"""
+
+
 # The host wants the sum, too.
 BOTH = f"""
 func.func @both(%x: tensor<100xf32>) -> (tensor<100xf32>, f32) {ENTRY} {{
@@ -78,7 +97,7 @@ func.func @both(%x: tensor<100xf32>) -> (tensor<100xf32>, f32) {ENTRY} {{
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    text = "\n".join([*map(softmax, LENGTHS), *map(norm, LENGTHS), BOTH])
+    text = "\n".join([*map(softmax, LENGTHS), *map(norm, LENGTHS), *map(quotient, LENGTHS), BOTH])
     return build_library(text, tmp_path_factory.mktemp("rows"), "-O1")
 
 
@@ -106,6 +125,18 @@ def test_norm(n: int, library: Library) -> None:
     library.call(f"norm_{n}", x, y)
     wide = x.astype(np.float64)
     np.testing.assert_allclose(y, (wide - wide.mean()) / wide.std(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_sums_that_use_sums(n: int, library: Library, tmp_path: Path) -> None:
+    x = numbers(n)
+    y = np.zeros((), np.float32)
+    library.call(f"quotient_{n}", x, y)
+    mean = (x.astype(np.float64) ** 2).mean()
+    np.testing.assert_allclose(y, np.abs(x - mean).sum() + mean, rtol=1e-5)
+    text = lowered(quotient(n), tmp_path)
+    assert "aotc_wait" not in text
+    assert "gpu.memcpy" not in text
 
 
 @pytest.mark.parametrize("program", [softmax, norm])

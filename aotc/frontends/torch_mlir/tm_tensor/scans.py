@@ -129,7 +129,7 @@ class _Scan:
         """The text of the function, and of a function that it calls. `@region` is declared
         elsewhere."""
         e, source, result, totals = self._element, self._source, self._result, self._totals
-        part = self._type(["?" if i == self._dimension else "1" for i in range(self._rank)])
+        part = f"tensor<?x{e}>"
         inner, scanned = "", ""
         if self._is_long:
             types = [ir.RankedTensorType(ir.Type.parse(totals))] * 3
@@ -177,13 +177,13 @@ func.func @{self._name}(%source: {source}, %given: {result}, %unused: {self._acc
       scf.yield %with_first : {e}
     }}
     %slice = tensor.extract_slice %shared{slice_} : {result} to {part}
-    %begun = tensor.insert %start into %slice[{self._along("%c0", "%c0")}] : {part}
+    %begun = tensor.insert %start into %slice[%c0] : {part}
     %whole:2 = scf.for %i = %c1 to %length step %c1
         iter_args(%sum = %start, %to = %begun) -> ({e}, {part}) {{
       %at = arith.addi %begin, %i : index
       %x = tensor.extract %source[{self._along("%at")}] : {source}
       {self._combine("more", "sum", "x")}
-      %put = tensor.insert %more into %to[{self._along("%i", "%c0")}] : {part}
+      %put = tensor.insert %more into %to[%i] : {part}
       scf.yield %more, %put : {e}, {part}
     }}
     scf.forall.in_parallel {{
