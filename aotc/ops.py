@@ -231,6 +231,14 @@ def known_index(value: Any) -> int | None:
     return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
 
 
+def known_float(value: Any) -> float | None:
+    """The value of a constant float, or of each element of a constant vector; None for others."""
+    attribute = known_constant(value)
+    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
+    return ir.FloatAttr(attribute).value if isinstance(attribute, ir.FloatAttr) else None
+
+
 def known_dimension(dim: Any) -> int | None:
     """The dimension whose size a `tensor.dim` or `memref.dim` asks for; None if it is not known, or
     if its operand has no such dimension: then the program's behaviour is undefined, and the

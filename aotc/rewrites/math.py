@@ -40,6 +40,7 @@ from aotc.rewrites.elementary import expand_function, replace_exp_plus_one
 
 # arith.cmpi's predicates.
 _LESS_UNSIGNED, _GREATER_UNSIGNED, _EQUAL = 6, 8, 0
+_OEQ = 1  # of arith.cmpf
 _FMA = frozenset({"math.fma", "vector.fma"})
 # Functions that LLVM has no intrinsic for, with their names in libm.
 _LIBM = {
@@ -75,6 +76,46 @@ def replace_questions(root: Any) -> None:
     for operation in walk(root):
         if operation.name in _CLASSES:
             _replace_one(operation, {}, in_loops=False)
+
+
+def simplify_powers(root: Any) -> None:
+    """Rewrites powers with constant exponents that products, quotients and roots give, as LLVM does
+    on the host, but not for a GPU's library. The results for zeros, infinities and NaN are those of
+    `pow`."""
+    for operation in ops.find(root, "math.powf"):
+        exponent = ops.known_float(operation.operands[1])
+        if exponent not in _POWERS:
+            continue
+        type_ = operation.results[0].type
+        with ir.InsertionPoint(operation), operation.location:
+            base = operation.operands[0]
+            wide = type_
+            if _is_narrow(operation):
+                wide = with_element_type(type_, ir.F32Type.get())
+                base = unary("arith.extf", base, wide)
+            power = _known_power(base, exponent)
+            if wide != type_:
+                power = unary("arith.truncf", power, type_)
+        ops.replace(operation, [power])
+
+
+# More products round more often than `pow`.
+_POWERS = (-1.0, -0.5, 0.5, 1.0, 2.0, 3.0)
+
+
+def _known_power(base: Any, exponent: float) -> Any:
+    type_ = base.type
+    one = constant(type_, 1.0)
+    if exponent in (0.5, -0.5):
+        # Of -0 and of -infinity, a root has another sign, or none.
+        root = unary("math.sqrt", binary("arith.addf", base, constant(type_, 0.0)), type_)
+        power = root if exponent > 0 else binary("arith.divf", one, root)
+        is_infinite = ops.compare_floats(_OEQ, base, constant(type_, -math.inf))
+        return ops.select(is_infinite, constant(type_, math.inf if exponent > 0 else 0.0), power)
+    power = base
+    for _ in range(int(abs(exponent)) - 1):
+        power = binary("arith.mulf", power, base)
+    return power if exponent > 0 else binary("arith.divf", one, power)
 
 
 def _replace_one(operation: Any, library: dict[str, Any], *, in_loops: bool) -> None:

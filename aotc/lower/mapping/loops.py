@@ -39,7 +39,11 @@ from aotc.lower.mapping.groups import fuse_loops
 from aotc.lower.mapping.interchange import interchange_dimensions
 from aotc.lower.mapping.merge import merge_columns, merge_dimensions
 from aotc.lower.mapping.neighbours import with_neighbours
-from aotc.lower.mapping.nested_loops import launch_nested_loops, plan_nested_loops
+from aotc.lower.mapping.nested_loops import (
+    launch_nested_loops,
+    plan_nested_loops,
+    put_on_stack,
+)
 from aotc.lower.mapping.points import PointsPlan, launch_points, plan_points
 from aotc.lower.mapping.ragged_rows import launch_ragged_rows, plan_ragged_rows
 from aotc.lower.mapping.recompute import recompute_in_rows
@@ -225,6 +229,7 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
 def _launch_nested(loop: Any, given: BlockShape | None, *, cpu_kernels: bool) -> str | None:
     """As `_launch`, for a loop that contains parallel loops; None if it is not of that kind."""
     known = is_for_gpu(loop)
+    put_on_stack(loop)
     plan = plan_nested_loops(loop) if given is None and known is not False else None
     if plan is None:
         return None

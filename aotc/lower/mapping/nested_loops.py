@@ -36,9 +36,11 @@ from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of, copy, copy_interleaved
 from aotc.sizes import element_bytes
 
-# With fewer points in its largest inner loop, an iteration has a thread, if it has no buffers: a
-# thread would allocate these, and the memory for that is small.
+# With fewer points in its largest inner loop, an iteration has a thread, if it allocates nothing:
+# the memory from which threads do that is small.
 _LEAST_POINTS = WARP
+# The most bytes of an iteration's buffers that its thread has on its stack.
+_MOST_ON_STACK = 1024
 # The blocks of a kernel whose blocks have buffers in global memory, and the alignment of these.
 _MOST_BLOCKS, _ALIGNMENT = 1024, 256
 _BUFFERS = ("memref.alloc", "memref.alloca")
@@ -74,7 +76,7 @@ def plan_nested_loops(loop: Any) -> NestedLoops | None:
     counts = [_most_points(one) for one in inner]
     known = [count for count in counts if count is not None]
     points = max(known, default=0) if len(known) == len(counts) else PREFERRED_THREADS
-    if points < _LEAST_POINTS and not allocations:
+    if points < _LEAST_POINTS and not any(op.name == "memref.alloc" for op in allocations):
         return None
     if any(len(one.results) > 0 for one in inner) or not all(map(_is_understood, uniform)):
         return None
@@ -89,6 +91,26 @@ def plan_nested_loops(loop: Any) -> NestedLoops | None:
         else:
             return None
     return plan
+
+
+def put_on_stack(loop: Any) -> None:
+    """Lets a thread have small buffers on its stack, if no inner loop has points for several."""
+    buffers = [op for op in body_of(loop) if op.name == "memref.alloc"]
+    sizes = [_most_bytes(one) for one in buffers if not one.operands]
+    inner = [_most_points(one) for one in _uniform(body_of(loop)) if one.name == "scf.parallel"]
+    is_small = None not in sizes and sum(filter(None, sizes)) <= _MOST_ON_STACK
+    if not is_small or any(count is None or count >= _LEAST_POINTS for count in inner):
+        return
+    for buffer in buffers:
+        if buffer.operands:
+            continue
+        segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
+        with buffer.location, ir.InsertionPoint(buffer):
+            made = ops.create("memref.alloca", [], [buffer.results[0].type], segments)
+        for use in list(buffer.results[0].uses):
+            if use.owner.operation.name == "memref.dealloc":
+                ops.erase(use.owner.operation)
+        ops.replace(buffer, [made.result])
 
 
 def _uniform(operations: Sequence[Any]) -> list[Any]:

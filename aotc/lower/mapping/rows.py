@@ -162,7 +162,7 @@ def is_along_rows(columns: Columns, loop: Any) -> bool:
     # The variable of a loop with one iteration does not appear in indices.
     rows = [row for row, trips in zip(variables, loop_trips(loop), strict=True) if trips != 1]
     loads = [a for op in columns.body for a in accesses_in(op) if not a.writes and a.indices]
-    own = [row for row in rows if not _is_of_row(columns.bounds[-1][0], row)]
+    own = [row for row in rows if not any(_is_of_row(lower, row) for lower, _, _ in columns.bounds)]
     return (
         len(columns.accumulators) > 0
         and any(

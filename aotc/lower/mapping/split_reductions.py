@@ -17,6 +17,7 @@ from aotc import ops
 from aotc.analysis.effects import Overlaps, accesses_in, is_pure, is_understood
 from aotc.chips import LARGE_GPU_THREADS, MAX_BLOCK_THREADS
 from aotc.lower.gpu_branches import is_for_gpu
+from aotc.lower.mapping.build import create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import known_product, loop_trips
 from aotc.lower.mapping.rows import is_along_rows, row_items
@@ -336,24 +337,27 @@ def _reduce(
     bounds: Sequence[tuple[Any, Any]],
     inits: Sequence[Any],
     element: Callable[[list[Any]], Sequence[Any]],
-    outer: Sequence[Any] = (),
 ) -> Sequence[Any]:
     """The results of a nest of loops with the reductions of `columns`, over the values that
-    `element` returns for its variables. `bounds`: the first and the end of each loop. `outer`: the
-    variables of the loops around it."""
-    if not bounds:
-        return [
-            accumulator.combine(old, new)
-            for accumulator, old, new in zip(
-                columns.accumulators, inits, element(list(outer)), strict=True
-            )
-        ]
-    types = [init.type for init in inits]
-    limits = [ops.constant_index(one) if isinstance(one, int) else one for one in (*bounds[0], 1)]
-    made = ops.create("scf.for", [*limits, *inits], types, regions=1)
-    block = made.regions[0].blocks.append(ops.index(), *types)
-    variable, *carried = block.arguments
-    with ir.InsertionPoint(block):
-        combined = _reduce(columns, bounds[1:], carried, element, (*outer, variable))
-        ops.create("scf.yield", combined)
-    return list(made.results)
+    `element` returns for its variables. `bounds`: the first and the end of each loop."""
+    # All in front of the nest, whose bounds must not seem to depend on its outer loops.
+    limits = [
+        [ops.constant_index(one) if isinstance(one, int) else one for one in (*pair, 1)]
+        for pair in bounds
+    ]
+
+    def nest(inits: Sequence[Any], outer: Sequence[Any]) -> Sequence[Any]:
+        if len(outer) == len(limits):
+            return [
+                accumulator.combine(old, new)
+                for accumulator, old, new in zip(
+                    columns.accumulators, inits, element(list(outer)), strict=True
+                )
+            ]
+        return create_loop(
+            *limits[len(outer)],
+            inits,
+            lambda variable, carried: list(nest(carried, (*outer, variable))),
+        )
+
+    return nest(inits, ())

@@ -18,7 +18,7 @@ from aotc.rewrites.atomics import exchange_folded_updates, expand_atomic_product
 from aotc.rewrites.bit_casts import expand_bit_casts
 from aotc.rewrites.lines import add_lines
 from aotc.rewrites.masked_writes import expand_masked_writes
-from aotc.rewrites.math import replace_questions
+from aotc.rewrites.math import replace_questions, simplify_powers
 from aotc.rewrites.memory_spaces import number_workgroup_space
 from aotc.rewrites.neighbour_accesses import vectorize_neighbours
 from aotc.rewrites.packed_vectors import widen_packed_vectors
@@ -114,6 +114,7 @@ def lower_device(gpu_module: Any, source: Source, *, debug: bool, watch: PassWat
         take_points_together(device)
         vectorize_neighbours(device)
         replace_questions(device)
+        simplify_powers(device)
         replace_narrow_tanh(device)
         merge_masks(device)
         widen_packed_vectors(device)

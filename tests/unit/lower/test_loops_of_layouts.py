@@ -100,7 +100,9 @@ def test_few_rows_of_several_dimensions(aotc: Aotc, tmp_path: Path) -> None:
     program = tmp_path / "norm.mlir"
     program.write_text(NORM)
     done = aotc("build", program, "--emit", "mlir", "--explain", "-o", tmp_path / "out.mlir")
-    assert "with reductions in 3 parts, on GPUs" in done.succeeded().stdout
+    said = done.succeeded().stdout
+    assert "with reductions in 3 parts, on GPUs" in said
+    assert "blocks of 512x1x1: a block for each row" in said
     (tmp_path / "library").mkdir()
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((8, 40, 640), (40,)))

@@ -206,3 +206,40 @@ def test_small_loops_are_of_a_thread(tmp_path: Path) -> None:
     for one in found:
         np.testing.assert_array_equal(one, x - np.kron(x[::4, ::4], np.ones((4, 4), np.float32)))
     assert "gpu.barrier" not in module
+
+
+# A sum of four numbers for each row, which are stored in between.
+SMALL_BUFFERS = f"""
+func.func @f(%x: memref<200x4xf32>, %y: memref<200xf32>) {ENTRY} {{{CONSTANTS}
+  %c4 = arith.constant 4 : index
+  %c200 = arith.constant 200 : index
+  scf.parallel (%i) = (%c0) to (%c200) step (%c1) {{
+    %buffer = memref.alloc() : memref<4xf32>
+    scf.for %k = %c0 to %c4 step %c1 {{
+      %v = memref.load %x[%i, %k] : memref<200x4xf32>
+      %square = arith.mulf %v, %v : f32
+      memref.store %square, %buffer[%k] : memref<4xf32>
+    }}
+    %first = memref.load %buffer[%c0] : memref<4xf32>
+    %sum = scf.for %k = %c0 to %c4 step %c1 iter_args(%s = %zero) -> (f32) {{
+      %v = memref.load %buffer[%k] : memref<4xf32>
+      %q = arith.divf %v, %first : f32
+      %t = arith.addf %s, %q : f32
+      scf.yield %t : f32
+    }}
+    memref.store %sum, %y[%i] : memref<200xf32>
+    memref.dealloc %buffer : memref<4xf32>
+    scf.reduce
+  }}
+  return
+}}"""
+
+
+def test_small_buffers_are_on_the_stack(tmp_path: Path) -> None:
+    x = np.random.default_rng(4).standard_normal((200, 4)).astype(np.float32)
+    module, found = run_both(SMALL_BUFFERS, tmp_path, x, np.zeros(200, np.float32))
+    for one in found:
+        np.testing.assert_allclose(one, (x**2 / x[:, :1] ** 2).sum(1), rtol=1e-5)
+    assert "memref.alloca" in module
+    assert "memref.alloc(" not in module
+    assert "gpu.barrier" not in module
