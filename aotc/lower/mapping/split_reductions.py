@@ -354,10 +354,11 @@ def _reduce(
                     columns.accumulators, inits, element(list(outer)), strict=True
                 )
             ]
-        return create_loop(
-            *limits[len(outer)],
-            inits,
-            lambda variable, carried: list(nest(carried, (*outer, variable))),
-        )
+
+        def body(variable: Any, carried: list[Any]) -> list[Any]:
+            return list(nest(carried, (*outer, variable)))
+
+        first, end, step = limits[len(outer)]
+        return create_loop(first, end, step, inits, body)
 
     return nest(inits, ())
