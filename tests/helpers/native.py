@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from aotc import build
 from aotc.cli import run
 
 _SCALARS = {
@@ -44,6 +45,21 @@ def build_library(text: str, folder: Path, *options: str, name: str = "program")
     command = ["build", str(source), "--emit", "shared,manifest", "-o", f"{folder}/", "-q"]
     assert run([*command, *chips, *options]) == 0
     return Library(folder / "lib" / f"lib{name}.so", folder / f"{name}.json")
+
+
+def run_both(text: str, folder: Path, *arguments: Any) -> tuple[str, list[Any]]:
+    """What the kernel for GPUs is, and the last argument after a call of the CPU's kernel and after
+    one of the GPUs'."""
+    module = build(
+        text, name="gpus", emit="mlir", out=folder / "x.mlir", chips="sm_90", cpu_kernels=False
+    ).path.read_text()
+    found = []
+    for name, source in (("cpu", text), ("gpu", module)):
+        (folder / name).mkdir()
+        given = [x.copy() for x in arguments]
+        build_library(source, folder / name, "-O1").call("f", *given)
+        found.append(given[-1])
+    return module, found
 
 
 class Library:

@@ -37,6 +37,7 @@ from aotc.lower.mapping.forward import (
 from aotc.lower.mapping.full_reductions import launch_full_reduction, plan_full_reduction
 from aotc.lower.mapping.groups import fuse_loops
 from aotc.lower.mapping.interchange import interchange_dimensions
+from aotc.lower.mapping.interleave import can_interleave, interleave_last_dimension
 from aotc.lower.mapping.merge import merge_columns, merge_dimensions
 from aotc.lower.mapping.neighbours import with_neighbours
 from aotc.lower.mapping.nested_loops import (
@@ -67,7 +68,7 @@ from aotc.rewrites.cloning import body_of
 
 STEP = "aotc-map-parallel-loops"
 # gpu.modules of kernels for GPUs only: see `module_for`.
-_SCANS, _RAGGED_ROWS, _NESTED_LOOPS = "scan_0", "rows_0", "nested_0"
+_SCANS, _RAGGED_ROWS, _NESTED_LOOPS, _POINTS = "scan_0", "rows_0", "nested_0", "points_0"
 
 
 def map_parallel_loops(
@@ -213,17 +214,48 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
         return what
     if given is None:
         loop = interchange_dimensions(merge_dimensions(loop))
+    return _launch_points(loop, given, overlaps, cpu_kernels=cpu_kernels)
+
+
+def _launch_points(
+    loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kernels: bool
+) -> str:
+    """As `_launch`, for a loop whose points are independent."""
+    points = plan_points(loop, given)
     tiles = plan_tiles(loop, given, overlaps)
-    if tiles is not None:
+    known = is_for_gpu(loop) if cpu_kernels else True
+    if tiles is not None and not tiles.indices:
+        # They are the best for CPUs, too.
         launch_tiles(loop, tiles)
         return str(tiles)
-    points = plan_points(loop, given)
+    on_gpus: tuple[str, Callable[[], None]] | None = None
+    if tiles is not None:
+        on_gpus = str(tiles), lambda: launch_tiles(loop, tiles)
+    elif given is None and can_interleave(loop):
+        on_gpus = (
+            "a kernel with a thread for adjacent points along x that it loads along another one",
+            lambda: _launch_interleaved(loop),
+        )
+    if on_gpus is not None and known:
+        what, launch = on_gpus
+        launch()
+        return what
     vectors = plan_window_vectors(loop) if cpu_kernels and given is None else None
     if vectors is not None:
-        _launch_either(loop, vectors, lambda: launch_points(loop, points))
-        return f"{points}; on the CPU {vectors}"
+        what, launch = on_gpus or (str(points), lambda: launch_points(loop, points))
+        _launch_either(loop, vectors, launch)
+        return f"{what}; on the CPU {vectors}"
+    if on_gpus is not None and known is None:
+        what, launch = on_gpus
+        _launch_by_device(loop, _POINTS, launch, points)
+        return f"{what}; on the CPU {points}"
     launch_points(loop, points)
     return str(points)
+
+
+def _launch_interleaved(loop: Any) -> None:
+    made = interleave_last_dimension(loop)
+    launch_points(made, plan_points(made, None))
 
 
 def _launch_nested(loop: Any, given: BlockShape | None, *, cpu_kernels: bool) -> str | None:

@@ -4,10 +4,14 @@ If adjacent threads write adjacent elements, the elements that they read are a r
 another cache line. So a block copies a tile along its rows to shared memory, and reads it along its
 columns there. Rows of the tile are padded by one element, so that the elements of a column are in
 different banks.
+
+An index of what is read may be computed, as that of an image that is padded while its channels
+become the last dimension. Then the tile has the element of each point of the loop.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -31,20 +35,21 @@ from aotc.rewrites.cloning import body_of, copy, copy_interleaved
 TILE = 32  # rows and columns of a tile, and threads of a block along x
 _ROWS = 8
 # With a smaller static extent, tiles would be mostly empty.
-_LEAST_EXTENT = 8
+LEAST_EXTENT = 8
 
 
 class TilePlan(Struct, frozen=True):
     """The plan for a loop in tiles.
 
     `block` has a warp along x. `loads` are contiguous along the loop's `load_dimension`, its stores
-    along `store_dimension`.
+    along `store_dimension`. `indices`: the operations that compute the loads' indices, in order.
     """
 
     block: BlockShape
     store_dimension: int
     load_dimension: int
     loads: tuple[Access, ...]
+    indices: tuple[Any, ...]
 
     def __str__(self) -> str:
         return (
@@ -68,35 +73,69 @@ def plan_tiles(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> TileP
     lasts = {a.indices[-1] for a in stores}
     if len(lasts) != 1 or (last := lasts.pop()) not in variables:
         return None
-    transposed = [a for a in accesses if not a.writes and _is_transposed(a, last, variables)]
-    load_variables = {a.indices[-1] for a in transposed}
+    found = {
+        a.operation: (a, along)
+        for a in accesses
+        if not a.writes and (along := other_dimension(a, last, variables)) is not None
+    }
+    load_variables = {along for _, along in found.values()}
     if len(load_variables) != 1:
         return None
+    transposed = tuple(access for access, _ in found.values())
     plan = TilePlan(
-        block, variables.index(last), variables.index(load_variables.pop()), tuple(transposed)
+        block,
+        variables.index(last),
+        variables.index(load_variables.pop()),
+        transposed,
+        tuple(_index_operations(transposed, body)),
     )
     return plan if _can_read_early(plan, stores, overlaps) and _is_worth_it(plan, loop) else None
 
 
-def _is_transposed(access: Access, last: Any, variables: list[Any]) -> bool:
-    """Whether a load with simple indices is contiguous along another dimension than the stores."""
-    indices = access.indices
-    return (
-        len(indices) > 1
-        and indices[-1] in variables
-        and indices[-1] != last
-        and last in indices
-        and all(i in variables or _is_outside(i) for i in indices)
-    )
+def other_dimension(access: Access, last: Any, variables: list[Any]) -> Any | None:
+    """The variable of the loop along which a load is contiguous, if it depends on that of the
+    stores, `last`, otherwise; else None."""
+    if len(access.indices) < 2 or _depends_on_loads(access.indices):
+        return None
+    *outer, own = access.indices
+    along = _counted(own) & set(variables)
+    is_other = len(along) == 1 and last not in along and not _depends_on(own, last)
+    return along.pop() if is_other and any(_depends_on(one, last) for one in outer) else None
 
 
-def _is_outside(index: Any) -> bool:
-    """Whether the index is the same in each iteration: a constant, or a value of the host."""
+def _counted(index: Any) -> set[Any]:
+    """The values that grow by 1 where the index does, but at the bounds of an image."""
     owner = ops.defining(index)
-    if ops.known_index(index) is not None:
-        return True
-    inside = index.owner.owner.operation if owner is None else owner
-    return ops.enclosing(inside, "scf.parallel") is None and inside.name != "scf.parallel"
+    if owner is None:
+        return {index}
+    if owner.name == "arith.subi":
+        return _counted(owner.operands[0])
+    values = {"arith.select": 1, "arith.addi": 0, "arith.minsi": 0, "arith.maxsi": 0}
+    first = values.get(owner.name)
+    operands = [] if first is None else list(owner.operands)[first:]
+    return {value for one in operands for value in _counted(one)}
+
+
+def _depends_on(value: Any, variable: Any) -> bool:
+    owner = ops.defining(value)
+    operands = [] if owner is None else owner.operands
+    return value == variable or any(_depends_on(one, variable) for one in operands)
+
+
+def _depends_on_loads(indices: Sequence[Any]) -> bool:
+    owners = [one for index in indices if (one := ops.defining(index)) is not None]
+    return any(one.name == "memref.load" or _depends_on_loads(one.operands) for one in owners)
+
+
+def _index_operations(loads: Sequence[Access], body: Sequence[Any]) -> list[Any]:
+    """The operations of the body that compute the indices of loads."""
+    wanted = {index for load in loads for index in load.indices}
+    found = []
+    for operation in reversed(body):
+        if wanted & set(operation.results):
+            found.append(operation)
+            wanted |= set(operation.operands)
+    return found[::-1]
 
 
 def _can_read_early(plan: TilePlan, stores: list[Access], overlaps: Overlaps) -> bool:
@@ -117,7 +156,7 @@ def _can_read_early(plan: TilePlan, stores: list[Access], overlaps: Overlaps) ->
 def _is_worth_it(plan: TilePlan, loop: Any) -> bool:
     trips = loop_trips(loop)
     short = any(
-        count is not None and count < _LEAST_EXTENT
+        count is not None and count < LEAST_EXTENT
         for count in (trips[plan.store_dimension], trips[plan.load_dimension])
     )
     return not short and _shared_bytes(plan) <= STATIC_SHARED_BYTES
@@ -272,7 +311,8 @@ class _TileKernel(Struct, frozen=True):
     def _read(
         self, copies: list[dict[Any, Any]], places: list[tuple[Any, Any]], shared: list[Any]
     ) -> None:
-        copy_interleaved([load.operation for load in self.plan.loads], copies)
+        loads = [load.operation for load in self.plan.loads]
+        copy_interleaved([*self.plan.indices, *loads], copies)
         for load, tile in zip(self.plan.loads, shared, strict=True):
             for values, place in zip(copies, places, strict=True):
                 value = values[load.operation.results[0]]

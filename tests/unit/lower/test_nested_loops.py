@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.native import build_library
-
-from aotc import build
+from helpers.native import run_both
 
 ENTRY = "attributes {llvm.emit_c_interface}"
 CONSTANTS = """
@@ -107,21 +105,6 @@ def rounds(x: Any, y: Any) -> Any:
         else:
             out[0] = total
     return y
-
-
-def run_both(text: str, folder: Path, *arguments: Any) -> tuple[str, list[Any]]:
-    """What the kernel for GPUs is, and the last argument after a call of the CPU's kernel and after
-    one of the GPUs'."""
-    module = build(
-        text, name="gpus", emit="mlir", out=folder / "x.mlir", chips="sm_90", cpu_kernels=False
-    ).path.read_text()
-    found = []
-    for name, source in (("cpu", text), ("gpu", module)):
-        (folder / name).mkdir()
-        given = [x.copy() for x in arguments]
-        build_library(source, folder / name, "-O1").call("f", *given)
-        found.append(given[-1])
-    return module, found
 
 
 @pytest.mark.parametrize(
