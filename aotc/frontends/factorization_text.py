@@ -1,8 +1,9 @@
 """MLIR text of factorizations and triangular solutions, which several front ends generate.
 
 The functions work on batches of matrices, [batch, rows, columns]. The matrices are factored in
-parallel, each sequentially; the columns of a triangular system are solved in parallel. Types are
-given as text; a size may be unknown.
+parallel, each step by step, and so are the rows of a step; the columns of a triangular system are
+solved in parallel. A single matrix is factored sequentially. Types are given as text; a size may be
+unknown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,34 @@ from __future__ import annotations
 def element_of(type_: str) -> str:
     """The element type of a tensor type."""
     return type_.removesuffix(">").split("x")[-1]
+
+
+def _loop(name: str, count: str, before: str, batch: str, matrix: str, part: str, body: str) -> str:
+    """A loop over %p to `count`, whose `body` makes %done of the matrix %x, `before` at first.
+
+    Iterations run in parallel, and each changes only its `part`, the offsets and sizes of a slice.
+    In a `batch` of one matrix they are sequential, as the host would launch a kernel for each step.
+    """
+    if _is_one(batch):
+        return f"""
+      %{name} = scf.for %p = %c0 to {count} step %c1 iter_args(%x = {before}) -> ({matrix}) {{
+        {body}
+        scf.yield %done : {matrix}
+      }}"""
+    size = matrix.removeprefix("tensor<").split("x")[0]
+    row = f"tensor<{size}x{element_of(matrix)}>"
+    return f"""
+      %{name} = scf.forall (%p) in ({count}) shared_outs(%x = {before}) -> ({matrix}) {{
+        {body}
+        %part = tensor.extract_slice %done{part} [1, 1] : {matrix} to {row}
+        scf.forall.in_parallel {{
+          tensor.parallel_insert_slice %part into %x{part} [1, 1] : {row} into {matrix}
+        }}
+      }}"""
+
+
+def _is_one(batch: str) -> bool:
+    return batch.startswith("tensor<1x")
 
 
 def _size_of(type_: str) -> str:
@@ -46,6 +75,26 @@ def lu_text(a: str, order: str, *, is_regular: bool = False, has_pivots: bool = 
         record = f"""%number = arith.addi %found#0, %c1 : index
       %exchanged = arith.index_cast %number : index to {element_of(order)}
       %permuted = tensor.insert %exchanged into %o[%k] : {row}"""
+    swap = f"""%upper = tensor.extract %x[%k, %p] : {matrix}
+        %lower = tensor.extract %x[%found#0, %p] : {matrix}
+        %first = tensor.insert %lower into %x[%k, %p] : {matrix}
+        %done = tensor.insert %upper into %first[%found#0, %p] : {matrix}"""
+    swapped = _loop("swapped", "%size", "%m", a, matrix, f"[0, %p] [{extent}, 1]", swap)
+    eliminate = f"""%i = arith.addi %p, %next : index
+        %below = tensor.extract %x[%i, %k] : {matrix}
+        %quotient = arith.divf %below, %pivot : {element}
+        %factor = arith.select %is_regular, %quotient, %zero : {element}
+        %kept = tensor.insert %factor into %x[%i, %k] : {matrix}
+        %done = scf.for %j = %next to %size step %c1 iter_args(%y = %kept) -> ({matrix}) {{
+          %value = tensor.extract %y[%k, %j] : {matrix}
+          %product = arith.mulf %factor, %value : {element}
+          %old = tensor.extract %y[%i, %j] : {matrix}
+          %less = arith.subf %old, %product : {element}
+          %put = tensor.insert %less into %y[%i, %j] : {matrix}
+          scf.yield %put : {matrix}
+        }}"""
+    row_part = f"[%i, 0] [1, {extent}]"
+    eliminated = _loop("eliminated", "%left", "%swapped", a, matrix, row_part, eliminate)
     return f"""
 func.func @lu(%a: {a}, %order: {order}) -> ({made}, {rows}) {{
   %c0 = arith.constant 0 : index
@@ -72,33 +121,14 @@ func.func @lu(%a: {a}, %order: {order}) -> ({made}, {rows}) {{
         %larger = arith.select %is_more, %absolute, %most : {element}
         scf.yield %place, %larger : index, {element}
       }}
-      %swapped = scf.for %j = %c0 to %size step %c1 iter_args(%x = %m) -> ({matrix}) {{
-        %upper = tensor.extract %x[%k, %j] : {matrix}
-        %lower = tensor.extract %x[%found#0, %j] : {matrix}
-        %first = tensor.insert %lower into %x[%k, %j] : {matrix}
-        %second = tensor.insert %upper into %first[%found#0, %j] : {matrix}
-        scf.yield %second : {matrix}
-      }}
+      {swapped}
       {record}
       %pivot = tensor.extract %swapped[%k, %k] : {matrix}
       %is_regular = arith.cmpf une, %pivot, %zero : {element}
       {check}
       %next = arith.addi %k, %c1 : index
-      %eliminated = scf.for %i = %next to %size step %c1 iter_args(%x = %swapped) -> ({matrix}) {{
-        %below = tensor.extract %x[%i, %k] : {matrix}
-        %quotient = arith.divf %below, %pivot : {element}
-        %factor = arith.select %is_regular, %quotient, %zero : {element}
-        %kept = tensor.insert %factor into %x[%i, %k] : {matrix}
-        %rest = scf.for %j = %next to %size step %c1 iter_args(%y = %kept) -> ({matrix}) {{
-          %value = tensor.extract %y[%k, %j] : {matrix}
-          %product = arith.mulf %factor, %value : {element}
-          %old = tensor.extract %y[%i, %j] : {matrix}
-          %less = arith.subf %old, %product : {element}
-          %put = tensor.insert %less into %y[%i, %j] : {matrix}
-          scf.yield %put : {matrix}
-        }}
-        scf.yield %rest : {matrix}
-      }}
+      %left = arith.subi %size, %next : index
+      {eliminated}
       scf.yield %eliminated, %permuted : {matrix}, {row}
     }}
     scf.forall.in_parallel {{
@@ -203,7 +233,20 @@ def cholesky_text(a: str, *, is_checked: bool = True) -> str:
         else ""
     )
     matrix = f"tensor<{rows}x{rows}x{element}>"
-    size = "1, %rows, %rows" if rows == "?" else f"1, {rows}, {rows}"
+    extent = "%rows" if rows == "?" else rows
+    size = f"1, {extent}, {extent}"
+    below = f"""%i = arith.addi %p, %next : index
+        %below = tensor.extract %x[%i, %j] : {matrix}
+        %rest = scf.for %k = %c0 to %j step %c1 iter_args(%left = %below) -> ({element}) {{
+          %value = tensor.extract %x[%i, %k] : {matrix}
+          %factor = tensor.extract %x[%j, %k] : {matrix}
+          %product = arith.mulf %value, %factor : {element}
+          %less = arith.subf %left, %product : {element}
+          scf.yield %less : {element}
+        }}
+        %quotient = arith.divf %rest, %root : {element}
+        %done = tensor.insert %quotient into %x[%i, %j] : {matrix}"""
+    column = _loop("column", "%under", "%begun", a, matrix, f"[%i, 0] [1, {extent}]", below)
     return f"""
 func.func @cholesky(%a: {a}) -> {result} {{
   %c0 = arith.constant 0 : index
@@ -225,19 +268,8 @@ func.func @cholesky(%a: {a}) -> {result} {{
       %root = math.sqrt %square : {element}
       %begun = tensor.insert %root into %columns[%j, %j] : {matrix}
       %next = arith.addi %j, %c1 : index
-      %column = scf.for %i = %next to %rows step %c1 iter_args(%values = %begun) -> ({matrix}) {{
-        %below = tensor.extract %values[%i, %j] : {matrix}
-        %rest = scf.for %k = %c0 to %j step %c1 iter_args(%left = %below) -> ({element}) {{
-          %value = tensor.extract %values[%i, %k] : {matrix}
-          %factor = tensor.extract %values[%j, %k] : {matrix}
-          %product = arith.mulf %value, %factor : {element}
-          %less = arith.subf %left, %product : {element}
-          scf.yield %less : {element}
-        }}
-        %quotient = arith.divf %rest, %root : {element}
-        %put = tensor.insert %quotient into %values[%i, %j] : {matrix}
-        scf.yield %put : {matrix}
-      }}
+      %under = arith.subi %rows, %next : index
+      {column}
       scf.yield %column : {matrix}
     }}
     scf.forall.in_parallel {{

@@ -14,6 +14,8 @@ from typing import Any
 from aotc import ops
 from aotc.mlir import ir
 
+_PARALLEL = ("scf.parallel", "scf.forall", "affine.parallel")
+
 
 def expand_copies(module: Any) -> None:
     """Rewrites the copies of the module's host functions and gpu.modules, in place."""
@@ -26,17 +28,25 @@ def expand_copies(module: Any) -> None:
 
 def parallelize_copies(module: Any) -> None:
     """Rewrites the copies of the module's host functions as parallel loops, in place, if both
-    memrefs are ranked and have at least one dimension."""
+    memrefs are ranked. One element is copied by a load and a store in a parallel loop, and stays a
+    copy elsewhere."""
     with module.context:
         for copy in ops.find(module.operation, "memref.copy"):
             source, target = copy.operands
-            if ops.enclosing(copy, "gpu.module", "gpu.launch", "scf.parallel") is not None:
+            if ops.enclosing(copy, "gpu.module", "gpu.launch") is not None:
                 continue
-            if not _is_ranked(source) or not _is_ranked(target) or source.type.rank == 0:
+            if not _is_ranked(source) or not _is_ranked(target):
+                continue
+            rank = source.type.rank
+            if rank == 0 and ops.enclosing(copy, *_PARALLEL) is None:
                 continue
             with copy.location, ir.InsertionPoint(copy):
-                sizes = [_size(source, target, i) for i in range(source.type.rank)]
-                ops.create_parallel(sizes, functools.partial(_copy_element, source, target))
+                copy_element = functools.partial(_copy_element, source, target)
+                if rank == 0:
+                    copy_element([])
+                else:
+                    sizes = [_size(source, target, i) for i in range(rank)]
+                    ops.create_parallel(sizes, copy_element)
             ops.erase(copy)
 
 

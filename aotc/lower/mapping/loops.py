@@ -119,6 +119,8 @@ def _simplify(
         carry_accumulators(loop, overlaps)
         for inner in ops.find(loop, "scf.for"):
             split_extremum(inner, overlaps, along_rows=True)
+        for inner in [op for op in ops.find(loop, "scf.parallel") if op != loop]:
+            forward_in_rows(inner, overlaps)
     host_blocks = {}
     for loop in [op for op in ops.find(function, "scf.for") if _may_be_full_reduction(op)]:
         host_blocks[loop.block] = loop.block
