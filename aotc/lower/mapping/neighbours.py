@@ -20,15 +20,12 @@ from aotc.analysis.contiguous import (
 from aotc.analysis.effects import Access, accesses_in
 from aotc.chips import LARGE_GPU_THREADS, MAX_BLOCK_THREADS, WARP
 from aotc.lower.mapping.nest import known_product, loop_trips
-from aotc.lower.mapping.rows import MAX_IN_REGISTERS, Kept, RowPlan, block_for_rows
+from aotc.lower.mapping.rows import MOST_OF_WARP, MAX_IN_REGISTERS, Kept, RowPlan, block_for_rows
 from aotc.rewrites.cloning import body_of
 
 # The largest element in bytes for which row kernels use vectors. Elements of f32 are read as fast
 # without them.
 _NARROW = 2
-# The limit of columns that a thread keeps if each warp has a row and there are many rows. Warps do
-# not wait for each other, and there are fewer blocks.
-_MOST_OF_WARP = 32
 # The smallest number of points for which wide accesses make a loop faster.
 _LEAST_POINTS = 1 << 16
 # The approximate limit of instructions for a thread's points. More take longer than the memory
@@ -130,7 +127,7 @@ def _threads_for(plan: RowPlan, rows: int | None, columns: int, vector: int) -> 
         WARP in whole
         and rows is not None
         and rows * WARP >= LARGE_GPU_THREADS
-        and columns <= WARP * _MOST_OF_WARP
+        and columns <= WARP * MOST_OF_WARP
     ):
         return WARP
     possible = [threads for threads in whole if columns <= threads * MAX_IN_REGISTERS]

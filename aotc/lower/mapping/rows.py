@@ -48,6 +48,11 @@ _SCAN_THREADS = 256
 _ASSERT = "cf.assert"
 # Columns that a thread loads at a time if it does not keep them.
 POINTS = 8
+# The limit of columns that a thread keeps if each warp has a row and there are many rows. Warps do
+# not wait for each other, and there are fewer blocks.
+MOST_OF_WARP = 32
+# The number of rows from which on warps have those of a single reduction.
+_MANY_ROWS = 1024
 # The limit of rows in a block if each warp has a row.
 _MOST_WARPS = 8
 
@@ -131,6 +136,8 @@ def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPla
         return None
     rows = known_product(loop_trips(loop))
     block = given or (_choose_scan_block if scans else _choose_block)(longest, rows)
+    if given is None and not scans and _is_for_warps(columns, longest, rows):
+        block = block_for_rows(WARP, rows)
     # In a requested block with one warp along x, each warp has a row.
     is_by_warps = block.x == WARP and rows is not None and rows % (block.y * block.z) == 0
     threads = WARP if is_by_warps else block.threads
@@ -138,6 +145,18 @@ def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPla
         return None
     forms = (None,) if scans else _forms(columns, loop, threads)
     return RowPlan(block, threads, block.threads // threads, forms, tuple(items), scans)
+
+
+def _is_for_warps(columns: Sequence[Columns], longest: int | None, rows: int | None) -> bool:
+    """Whether rows are reduced and nothing else, such as the pixels of each channel: more blocks than
+    that of some warps would take longer to start than to reduce their rows."""
+    return (
+        len(columns) == 1
+        and longest is not None
+        and longest <= WARP * MOST_OF_WARP
+        and rows is not None
+        and rows >= _MANY_ROWS
+    )
 
 
 def row_items(loop: Any, overlaps: Overlaps) -> list[Any] | None:
@@ -196,7 +215,8 @@ def _forms(columns: Sequence[Columns], loop: Any, threads: int) -> tuple[Kept | 
         return (*(Kept(kept, room // 2 + 1, room) for kept, room in most), None)
     count = max(count or 0 for count in counts)
     kept = -(-count // threads)
-    may_keep = len(counts) == 1 and kept <= MAX_IN_REGISTERS
+    most = MOST_OF_WARP if threads == WARP and len(columns) == 1 else MAX_IN_REGISTERS
+    may_keep = len(counts) == 1 and kept <= most
     return (Kept(kept, count, count) if may_keep else None,)
 
 

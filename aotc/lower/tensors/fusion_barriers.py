@@ -69,6 +69,7 @@ def insert_fusion_barriers(module: Any) -> None:
             ]
             windows = _window_operands(generic)
             kept_apart += [value for value in windows if _is_epilogue(value)]
+            kept_apart += _permuted_epilogues(generic)
             # A convolution reads an image by computed indices once its padding is fused. A reshape
             # of the result would then divide its loops, and it would have no kernels any more.
             if (windows and multiplies(generic)) or _dequantizes(generic):
@@ -201,6 +202,23 @@ def _is_epilogue(value: Any, steps: int = _MOST_STEPS) -> bool:
         )
         for source in sources
     )
+
+
+def _permuted_epilogues(generic: Any) -> list[Any]:
+    """What an elementwise operation permutes, if it can be fused to a convolution: the convolution's
+    kernel then stores the rounded result, and that of the permutation reads half as much."""
+    inputs, _ = ops.operand_groups(generic)
+    if has_reduction(generic) or len(inputs) != 1 or not _is_tensor(inputs[0]):
+        return []
+    map_ = maps_of(generic)[0]
+    if not map_.is_permutation or map_ == ir.AffineMap.get_identity(map_.n_dims):
+        return []
+    value = origin(inputs[0])
+    producer = ops.defining(value)
+    if not _is_epilogue(value, 1) or producer is None:
+        return []
+    sources = map(ops.defining, map(origin, ops.operand_groups(producer)[0]))
+    return [value] if any(one is not None and _window_operands(one) for one in sources) else []
 
 
 def _dequantizes(generic: Any) -> bool:

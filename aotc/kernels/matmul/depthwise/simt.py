@@ -1,8 +1,8 @@
 """Direct depthwise convolutions on GPUs, with planes (NCHW) or channels (NHWC) contiguous.
 
-A thread computes a strip of outputs below each other. The threads of a warp have neighbouring
-columns, or channels, so that they read neighbouring inputs. An input is loaded once for all outputs
-of the strip, and the filter stays in registers. What lies outside of the input is 0: such a load
+A thread computes a strip of outputs below each other, or several if images are low, as sequences are.
+The threads of a warp have neighbouring columns, or channels, so that they read neighbouring inputs.
+An input is loaded once for all outputs of the strip, and the filter stays in registers. What lies outside of the input is 0: such a load
 reads the first element of the plane or image, which is dropped.
 
 Each output adds its products row by row of the filter, whatever the length of the strip.
@@ -34,9 +34,10 @@ _END_OF_SHORT = 1 << 31
 
 
 class Variant(Struct, frozen=True):
-    """Parameters of a kernel. `rows`: the outputs of a strip."""
+    """Parameters of a kernel. `rows`: the outputs of a strip. `strips`: those of a thread."""
 
     rows: int
+    strips: int = 1
 
 
 class _Kernel:
@@ -45,7 +46,8 @@ class _Kernel:
     def __init__(
         self, b: Builder, problem: Depthwise, variant: Variant, arguments: Arguments
     ) -> None:
-        self.b, self.problem, self.rows, self.arguments = b, problem, variant.rows, arguments
+        self.b, self.problem, self.arguments = b, problem, arguments
+        self.rows, self.strips = variant.rows, variant.strips
         self.type = accumulator_type_of(problem)
         self.of_a, self.of_b, self.of_c = (Operand(b, problem, arguments, one) for one in "abc")
         self.of_height, self.of_width = extents_of(b, problem, arguments)
@@ -64,8 +66,12 @@ class _Kernel:
         channels = count_of(b, self.arguments, p.columns) if is_last else 1
         inner = (divide_up(self.of_height.outputs, self.rows), self.of_width.outputs, channels)
         threads = outer_count * inner[0] * inner[1] * inner[2]
-        with launch(b, divide_up(threads, _THREADS), _THREADS) as block:
-            number = block.index * _THREADS + block.thread
+        of_block = _THREADS * self.strips
+        with (
+            launch(b, divide_up(threads, of_block), _THREADS) as block,
+            b.loop(0, self.strips) as loop,
+        ):
+            number = block.index * of_block + loop.index * _THREADS + block.thread
             with b.where(compare("ult", number, threads)):
                 if isinstance(threads, int) and threads < _END_OF_SHORT:
                     number = b.signed_cast(number, "i32")
@@ -206,13 +212,17 @@ class DepthwiseSimt(MatmulFamily[Depthwise]):
         if problem.height.outputs is not None:
             strips = -(-problem.height.outputs // rows)
             rows = -(-problem.height.outputs // strips)
-        variant = Variant(rows)
+        strips = max(1, _LONGEST_STRIP // rows)
+        while strips > 1 and count < rows * strips * _ENOUGH_THREADS:
+            strips //= 2
+        variant = Variant(rows, strips)
         return (variant,) if self.can_implement(problem, variant) else ()
 
     def tile_name(self, problem: Depthwise, variant: Variant) -> str:
         height, width = problem.height, problem.width
         strides = f"s{max(height.stride, width.stride)}"
-        return f"{height.taps}x{width.taps}_{strides}_{variant.rows}"
+        strips = f"x{variant.strips}" if variant.strips > 1 else ""
+        return f"{height.taps}x{width.taps}_{strides}_{variant.rows}{strips}"
 
 
 DEPTHWISE_SIMT = DepthwiseSimt()
