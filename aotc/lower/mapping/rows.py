@@ -148,8 +148,8 @@ def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPla
 
 
 def _is_for_warps(columns: Sequence[Columns], longest: int | None, rows: int | None) -> bool:
-    """Whether rows are reduced and nothing else, such as the pixels of each channel: more blocks than
-    that of some warps would take longer to start than to reduce their rows."""
+    """Whether rows are reduced and nothing else, such as the pixels of each channel: a block for
+    each would take longer to start than to reduce its row."""
     return (
         len(columns) == 1
         and longest is not None

@@ -1,9 +1,10 @@
 """Direct depthwise convolutions on GPUs, with planes (NCHW) or channels (NHWC) contiguous.
 
-A thread computes a strip of outputs below each other, or several if images are low, as sequences are.
-The threads of a warp have neighbouring columns, or channels, so that they read neighbouring inputs.
-An input is loaded once for all outputs of the strip, and the filter stays in registers. What lies outside of the input is 0: such a load
-reads the first element of the plane or image, which is dropped.
+A thread computes a strip of outputs below each other, or several if images are low, as sequences
+are. The threads of a warp have neighbouring columns, or channels, so that they read neighbouring
+inputs. An input is loaded once for all outputs of the strip, and the filter stays in registers.
+What lies outside of the input is 0: such a load reads the first element of the plane or image,
+which is dropped.
 
 Each output adds its products row by row of the filter, whatever the length of the strip.
 """
