@@ -14,6 +14,7 @@ threads access neighbouring elements.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,6 +28,9 @@ _DIGITS = CHUNK.bit_length() - 1
 # Unused columns of a buffer. With a power of two of columns, all rows would map to the same sets of
 # a CPU's cache.
 _PADDING = 16
+# A GPU's threads select the first elements of rows of at most so many, if few are wanted of at least
+# so many rows, as of the experts of a router.
+_LONGEST_ROW, _MOST_OF_ROW, _LEAST_ROWS = 256, 16, 1024
 
 
 class MergeSort:
@@ -297,6 +301,16 @@ class MergeSort:
         length = None if is_dynamic else self._types[0].shape[self._dimension]
         return length is None or length >= LEAST_RATIO * self._first
 
+    def _is_for_gpus(self) -> bool:
+        """Whether the threads of a GPU do so, too: a thread for each of many short rows."""
+        shape = self._types[0].shape if self._types[0].has_static_shape else None
+        return (
+            shape is not None
+            and shape[self._dimension] <= _LONGEST_ROW
+            and (self._first or 0) <= _MOST_OF_ROW
+            and math.prod(shape) >= _LEAST_ROWS * shape[self._dimension]
+        )
+
     def text(self) -> str:
         """The text of `func.func @sort`. If it calls `CAPABILITY`, the text declares that, too."""
         results, count = self._join("{r}"), len(self._types)
@@ -312,7 +326,10 @@ class MergeSort:
                 *(self._first, self._numbers),
             )
             plain, of_merges = "%chosen", self._join("%plain#{i}") if count > 1 else "%plain"
-            lines = f"""
+            if self._is_for_gpus():
+                plain, declaration, lines = "%selected", "", selection.lines("selected", "empty")
+            else:
+                lines = f"""
   %capability = func.call @{CAPABILITY}() : () -> i32
   %least_capability = arith.constant 1 : i32
   %has_gpu = arith.cmpi sge, %capability, %least_capability : i32

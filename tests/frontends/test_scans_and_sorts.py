@@ -101,6 +101,25 @@ def test_first_elements_of_many_lengths(tmp_path: Path) -> None:
     check(functions, rows, tmp_path)
 
 
+def test_first_elements_of_many_short_rows(tmp_path: Path) -> None:
+    """A thread selects those of a row, on GPUs, too: it is one kernel, which allocates nothing."""
+    torch.manual_seed(9)
+    x = torch.randint(0, 99, (2, 600, 40)).float()
+    x[0, :, 7] = nan
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.topk(3, -1)
+
+    files: dict[str, Any] = {"emit": "mlir", "out": tmp_path / "x.mlir", "chips": "sm_80"}
+    text = aotc.torch.build(Module(), (x,), name="ordered", **files).path.read_text()
+    assert text.count("gpu.launch_func") == 1
+    assert "memref.alloc(" not in text
+    functions = {str(k): lambda x, k=k: tuple(x.topk(k, -1)) for k in (1, 3, 10)}
+    # Of equal elements, PyTorch's topk takes any.
+    check(functions, [x + torch.arange(40) / 64], tmp_path)
+
+
 def test_first_elements_of_long_rows(tmp_path: Path) -> None:
     """The CPU device selects them: in stable order, of any type, along any dimension."""
     torch.manual_seed(8)

@@ -20,7 +20,7 @@ from aotc.analysis.contiguous import (
 from aotc.analysis.effects import Access, accesses_in
 from aotc.chips import LARGE_GPU_THREADS, MAX_BLOCK_THREADS, WARP
 from aotc.lower.mapping.nest import known_product, loop_trips
-from aotc.lower.mapping.rows import MOST_OF_WARP, MAX_IN_REGISTERS, Kept, RowPlan, block_for_rows
+from aotc.lower.mapping.rows import MAX_IN_REGISTERS, MOST_OF_WARP, Kept, RowPlan, block_for_rows
 from aotc.rewrites.cloning import body_of
 
 # The largest element in bytes for which row kernels use vectors. Elements of f32 are read as fast

@@ -215,8 +215,8 @@ def _forms(columns: Sequence[Columns], loop: Any, threads: int) -> tuple[Kept | 
         return (*(Kept(kept, room // 2 + 1, room) for kept, room in most), None)
     count = max(count or 0 for count in counts)
     kept = -(-count // threads)
-    most = MOST_OF_WARP if threads == WARP and len(columns) == 1 else MAX_IN_REGISTERS
-    may_keep = len(counts) == 1 and kept <= most
+    limit = MOST_OF_WARP if threads == WARP and len(columns) == 1 else MAX_IN_REGISTERS
+    may_keep = len(counts) == 1 and kept <= limit
     return (Kept(kept, count, count) if may_keep else None,)
 
 

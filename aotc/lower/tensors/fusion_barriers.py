@@ -205,7 +205,7 @@ def _is_epilogue(value: Any, steps: int = _MOST_STEPS) -> bool:
 
 
 def _permuted_epilogues(generic: Any) -> list[Any]:
-    """What an elementwise operation permutes, if it can be fused to a convolution: the convolution's
+    """What an operation permutes, if it can be fused to a convolution: the convolution's
     kernel then stores the rounded result, and that of the permutation reads half as much."""
     inputs, _ = ops.operand_groups(generic)
     if has_reduction(generic) or len(inputs) != 1 or not _is_tensor(inputs[0]):
