@@ -28,8 +28,8 @@ _DIGITS = CHUNK.bit_length() - 1
 # Unused columns of a buffer. With a power of two of columns, all rows would map to the same sets of
 # a CPU's cache.
 _PADDING = 16
-# A GPU's threads select the first elements of rows of at most so many, if few are wanted of at least
-# so many rows, as of the experts of a router.
+# Threads of a GPU select the first elements of rows of at most so many elements, if at most so many
+# are wanted of each of at least so many rows, as of the experts of a router.
 _LONGEST_ROW, _MOST_OF_ROW, _LEAST_ROWS = 256, 16, 1024
 
 
