@@ -30,13 +30,21 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
 
     try:
         model = onnx.load(path)
-        if all(value.type.tensor_type.HasField("shape") for value in model.graph.output):
-            onnx.checker.check_model(path)
-        else:
+        open_values = _without_shape(model)
+        if open_values:
+            _check_without_shapes(model, open_values)
             _infer_outputs(model)
-            onnx.checker.check_model(model)
-    except (OSError, ValueError, DecodeError, onnx.checker.ValidationError) as error:
+        else:
+            onnx.checker.check_model(path)
+    except (
+        OSError,
+        ValueError,
+        DecodeError,
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+    ) as error:
         raise InputError(f"onnx cannot load '{path}': {error}") from None
+    _check_opset(model)
     name = options.get("entry", path.name.split(".")[0])
     check_weights(model)
     patterns = [word for word in options.get("replaceable", "").split(",") if word]
@@ -53,6 +61,47 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
             raise
         module = _imported(converted, weights, name)
     return put_held(module, held) if held else module
+
+
+def _without_shape(model: Any) -> list[Any]:
+    """The model's inputs and results that are tensors without a declared shape."""
+    return [
+        value
+        for value in (*model.graph.input, *model.graph.output)
+        if value.type.WhichOneof("value") in (None, "tensor_type")
+        and not value.type.tensor_type.HasField("shape")
+    ]
+
+
+def _check_without_shapes(model: Any, open_values: list[Any]) -> None:
+    """onnx's check of a model. It requires a type of each of the `open_values`, and ONNX Runtime
+    does not: they have one during the check."""
+    import onnx
+
+    elements = [value.type.tensor_type.elem_type for value in open_values]
+    for value, element in zip(open_values, elements, strict=True):
+        value.type.tensor_type.shape.SetInParent()
+        value.type.tensor_type.elem_type = element or onnx.TensorProto.FLOAT
+    onnx.checker.check_model(model)
+    for value, element in zip(open_values, elements, strict=True):
+        value.type.tensor_type.ClearField("shape")
+        value.type.tensor_type.elem_type = element
+
+
+def _check_opset(model: Any) -> None:
+    """Raises InputError for a model of an opset that onnx does not know: its operators may have
+    another meaning there."""
+    import onnx
+
+    from aotc.frontends.onnx.nodes import opset_of
+
+    opset, newest = opset_of(model), onnx.defs.onnx_opset_version()
+    if opset > newest:
+        raise InputError(
+            f"The model is of opset {opset}, and onnx {onnx.__version__} knows those up to "
+            f"{newest}.",
+            hint="Install a newer onnx, or convert the model with onnx.version_converter.",
+        )
 
 
 def _infer_outputs(model: Any) -> None:

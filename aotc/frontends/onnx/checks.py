@@ -111,6 +111,8 @@ def _has_no_scale(node: Node) -> bool:
 
 def _is_reflected_twice(node: Node) -> bool:
     pads, shape = node.constant(1), node.shape(0)
+    # Before opset 11, the pads are an attribute.
+    pads = node.attribute("pads") if pads is None else pads
     if node.attribute("mode", "constant") != "reflect" or pads is None or shape is None:
         return False
     axes = node.constant(3) if node.has(3) else range(len(shape))
@@ -316,6 +318,7 @@ REFUSALS = (
     Refusal("ScatterND", _is_beyond, "an index is out of bounds"),
     Refusal("Slice", _has_unknown_end, "a negative step from an unknown start has no lowering"),
     Refusal("Split", _is_computed(1), "sizes that are known at run time alone have no lowering"),
+    Refusal("Unique", lambda node: True, "results whose number is not declared have no lowering"),
 )
 
 
@@ -382,10 +385,14 @@ def has_problems(node: Node, model: Any) -> bool:
 
 
 def _problems(model: Any) -> Iterator[str]:
-    ends = {value.name for value in (*model.graph.input, *model.graph.output)}
+    ends = {value.name: value.type for value in (*model.graph.input, *model.graph.output)}
+    named: set[str] = set()
     for node in walk(model):
-        for problem in _problems_of(node, ends):
+        named.update(node.proto.input, node.proto.output)
+        for problem in _problems_of(node, ends.keys()):
             yield f"{node.proto.name}: {problem}"
+    for name in ends.keys() - named:
+        yield from _problems_of_value(Node(None, 0, ends, {}), name, ends.keys())
 
 
 def _problems_of(node: Node, ends: Set[str]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from aotc.frontends.onnx.elements import INT16, UINT16
 from aotc.frontends.onnx.folding import fold
 from aotc.frontends.onnx.functions import EXPANDED, all_nodes, bind_defaults, expand, kind_of
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
-from aotc.frontends.onnx.ranks import give_ranks
+from aotc.frontends.onnx.ranks import give_computed_ranks, give_ranks
 from aotc.frontends.onnx.rewrites.apply import (
     check_values,
     expand_functions,
@@ -64,10 +64,12 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     _use_one_domain(model)
     _use_raw_data(model)
     label_nodes(model)
+    _drop_optional_results(model)
     _bound_steps(model)
     _set_defaults(model)
     bind_defaults(model)
     give_ranks(model, lambda model: _infer(model, strict=False))
+    give_computed_ranks(model, lambda model: _infer(model, strict=False))
     model = _without_estimators(_with_right_sizes(model))
     model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
     model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))
@@ -217,6 +219,36 @@ def _use_raw_data(model: Any) -> None:
     for tensor in (*model.graph.initializer, *constants):
         if tensor.data_type in (UINT16, INT16) and tensor.int32_data:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))
+
+
+def _drop_optional_results(model: Any) -> None:
+    """Removes the last results that are optional and that nothing reads, such as the mask of a
+    Dropout or the statistics of a BatchNormalization. For old opsets, onnx does not infer their
+    types."""
+    from onnx import defs
+
+    optional = defs.OpSchema.FormalParameterOption.Optional
+    read = {name for node in walk(model) for name in node.proto.input}
+    read |= {value.name for graph in _graphs(model.graph) for value in graph.output}
+    for node in list(walk(model)):
+        try:
+            schema = defs.get_schema(node.operator, node.opset, node.proto.domain)
+        except defs.SchemaError:
+            continue
+        names = node.proto.output
+        while 1 < len(names) <= len(schema.outputs) and names[-1] not in read:
+            if schema.outputs[len(names) - 1].option != optional:
+                break
+            names.pop()
+
+
+def _graphs(graph: Any) -> Iterator[Any]:
+    """The graph and its nested graphs."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for nested in (attribute.g, *attribute.graphs):
+                yield from _graphs(nested)
 
 
 def _bound_steps(model: Any) -> None:

@@ -1,15 +1,48 @@
-"""Shapes of loop-carried values that the model does not declare. ONNX's shape inference gives them
-none, because a loop may change sizes, and models of PyTorch's exporter declare none."""
+"""Shapes of values that the model does not declare, and that ONNX does not infer: of loop-carried
+values, because a loop may change sizes, and of results whose sizes are computed. Models of
+PyTorch's exporter do not declare the former, those of tf2onnx not the latter."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from aotc.frontends.onnx.nodes import walk
+from aotc.frontends.onnx.nodes import Node, walk
 
 # The numbers of arguments and of results of a Loop's body that precede the loop-carried values.
 _ARGUMENTS, _RESULTS = 2, 1
+# The number of the input that has the sizes of an operator's result.
+_SIZES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+
+
+def give_computed_ranks(model: Any, infer: Callable[[Any], Any]) -> None:
+    """Declares the ranks of results whose sizes are computed: the number of the sizes. onnx gives
+    such a result no rank if it cannot follow the computation."""
+    placed = [one for one in _placed(model.graph) if one[1].op_type in _SIZES]
+    is_changed = any(
+        proto.output and not _is_declared(graph, proto.output[0]) for graph, proto in placed
+    )
+    while is_changed:
+        nodes = [node for node in walk(infer(model)) if node.operator in _SIZES]
+        is_changed = False
+        for (graph, proto), node in zip(placed, nodes, strict=True):
+            tensor, rank = node.tensor(proto.output[0]), _computed_rank(node)
+            # Without an element type, the result would get a type that is wrong.
+            if rank is None or tensor is None or tensor.HasField("shape"):
+                continue
+            _put(graph, proto.output[0], tensor.elem_type, [0] * rank)
+            is_changed = True
+
+
+def _computed_rank(node: Node) -> int | None:
+    """The rank of the first result, if it follows from the number of its sizes."""
+    listed = node.shape(_SIZES[node.operator])
+    if listed is None or len(listed) != 1 or listed[0] is None:
+        return None
+    given = node.shape(0)
+    if node.operator != "Expand":
+        return listed[0]
+    return None if given is None else max(listed[0], len(given))
 
 
 def give_ranks(model: Any, infer: Callable[[Any], Any]) -> None:
@@ -18,7 +51,9 @@ def give_ranks(model: Any, infer: Callable[[Any], Any]) -> None:
     # Shapes that the model declares are kept.
     unknown = [
         (number, graph, proto, place, is_open, is_undeclared)
-        for number, (graph, proto) in enumerate(_loops(model.graph))
+        for number, (graph, proto) in enumerate(
+            one for one in _placed(model.graph) if _is_loop(one[1])
+        )
         for place, value in enumerate(_body(proto).input[_ARGUMENTS:])
         if value.type.HasField("tensor_type")
         for is_open in [not _has_shape(value)]
@@ -61,12 +96,17 @@ def _declare(graph: Any, name: str, argument: Any) -> bool:
     sizes = _dims(argument.type)
     if sizes is None or not name:
         return False
+    return _put(graph, name, argument.type.tensor_type.elem_type, sizes)
+
+
+def _put(graph: Any, name: str, element: int, sizes: list[int]) -> bool:
+    """Declares the type of a value of a graph. Returns whether this changes the declaration."""
     # The result of a graph is declared as one, and onnx reads no other declaration of it.
     known = [one for one in (*graph.output, *graph.value_info) if one.name == name]
     value = known[0] if known else graph.value_info.add(name=name)
     if _dims(value.type) == sizes:
         return False
-    value.type.tensor_type.elem_type = argument.type.tensor_type.elem_type
+    value.type.tensor_type.elem_type = element
     _write(value, sizes)
     return True
 
@@ -82,14 +122,13 @@ def _write(value: Any, sizes: list[int]) -> None:
             dimension.dim_value = size
 
 
-def _loops(graph: Any) -> Iterator[tuple[Any, Any]]:
-    """Each Loop, with the graph that it is in."""
+def _placed(graph: Any) -> Iterator[tuple[Any, Any]]:
+    """Each node in the order of `walk`, with the graph that it is in."""
     for proto in graph.node:
-        if _is_loop(proto):
-            yield graph, proto
+        yield graph, proto
         for attribute in proto.attribute:
             for nested in (attribute.g, *attribute.graphs):
-                yield from _loops(nested)
+                yield from _placed(nested)
 
 
 def _is_loop(proto: Any) -> bool:

@@ -18,6 +18,8 @@ EXPECTED = "aotc_expected"
 _FIRST_OR_EQUAL = 12
 # The opset in which the axes of Squeeze, Unsqueeze and ReduceSum became inputs.
 _FIRST_WITH_AXES = 13
+# The opset in which the widths of a Pad became an input.
+_FIRST_WITH_WIDTHS = 11
 # The opset in which the place of a Slice became an input.
 _FIRST_WITH_PLACES = 10
 
@@ -144,6 +146,12 @@ class Body:
         if self._opset < _FIRST_WITH_PLACES:
             return self("Slice", value, starts=[start], ends=[end], axes=[axis])
         return self("Slice", value, *(self.ints([one]) for one in (start, end, axis)))
+
+    def pad(self, value: str, widths: Sequence[int]) -> str:
+        """The value padded by zeros. In older opsets the widths are an attribute."""
+        if self._opset < _FIRST_WITH_WIDTHS:
+            return self("Pad", value, pads=list(widths))
+        return self("Pad", value, self.ints(widths))
 
     def within(self, places: str, sizes: str) -> str:
         """Indices into dimensions of these sizes. An index out of bounds is an error of the

@@ -1,9 +1,11 @@
-"""Rewrites of batch, instance and Lp normalization, of the weighted softmax cross-entropy loss,
-and of Hardmax."""
+"""Rewrites of batch, instance, Lp and local response normalization, of the weighted softmax
+cross-entropy loss, and of Hardmax and LogSoftmax of old opsets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+import numpy as np
 
 from aotc.frontends.onnx.elements import DOUBLE, FLOAT
 from aotc.frontends.onnx.nodes import Node
@@ -101,6 +103,43 @@ def _weighted_loss(node: Node) -> str | None:
     )
 
 
+def _log_softmax(node: Node) -> str | None:
+    """Before opset 13, all dimensions from the axis on are one. torch-mlir crashes where it cannot
+    restore their sizes."""
+    shape, axis = node.shape(0), node.attribute("axis", 1)
+    if node.opset >= 13 or shape is None or None not in shape or axis in (-1, len(shape) - 1):
+        return None
+    body, axes = Body(node.opset), range(axis % len(shape), len(shape))
+    moved = body("Sub", "x", body.reduce("ReduceMax", "x", axes, keeps=True))
+    total = body.reduce("ReduceSum", body("Exp", moved), axes, keeps=True)
+    return body.end(y=body("Sub", moved, body("Log", total)))
+
+
+def _local_response(node: Node) -> str | None:
+    """The squares of neighboring channels are added one by one. torch-mlir flattens dimensions, of
+    which at most one may have an unknown size."""
+    shape = node.shape(0)
+    if shape is None or None not in shape:
+        return None
+    body, size = Body(node.opset), node.attribute("size")
+    # 16-bit squares would overflow.
+    element = node.element(0)
+    wide = DOUBLE if element == DOUBLE else FLOAT
+    x = body.cast("x", wide)
+    before, after = (size - 1) // 2, size // 2
+    widths = [int(axis == 1) * count for count in (before, after) for axis in range(len(shape))]
+    padded = body.pad(body("Mul", x, x), widths)
+    total = ""
+    for first in range(size):
+        end = first + 1 - size or np.iinfo(np.int64).max
+        part = body.part(padded, first, end, 1)
+        total = body("Add", total, part) if total else part
+    scale = body.numbers(node.attribute("alpha", 1e-4) / size, wide)
+    base = body("Add", body.numbers(node.attribute("bias", 1.0), wide), body("Mul", total, scale))
+    norm = body("Pow", base, body.numbers(node.attribute("beta", 0.75), wide))
+    return body.end(y=body.cast(body("Div", x, norm), element))
+
+
 def _hardmax(node: Node) -> str | None:
     """Before opset 13, all dimensions from the axis on are one. torch-mlir takes the axis alone."""
     shape, axis = node.shape(0), node.attribute("axis", 1)
@@ -116,6 +155,8 @@ def _hardmax(node: Node) -> str | None:
 HARDMAX = Rewrite("Hardmax", "(x) => (y)", _hardmax)
 NORMALIZATION_REWRITES = (
     HARDMAX,
+    Rewrite("LogSoftmax", "(x) => (y)", _log_softmax),
+    Rewrite("LRN", "(x) => (y)", _local_response),
     Rewrite("BatchNormalization", "(x, scale, bias, mean, variance) => (y)", _batch_normalization),
     Rewrite("InstanceNormalization", "(x, scale, bias) => (y)", _instance_normalization),
     Rewrite("LpNormalization", "(x) => (y)", _lp_normalization),

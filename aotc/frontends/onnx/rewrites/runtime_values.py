@@ -10,7 +10,7 @@ import numpy as np
 
 from aotc.frontends.onnx.elements import BOOL, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result, result_sizes
-from aotc.frontends.onnx.rewrites.body import Rewrite, constant, is_true
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant, is_true
 
 REDUCTIONS = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
@@ -316,6 +316,23 @@ def _cut_pads(node: Node) -> str | None:
     )
 
 
+def _cut_attribute_pads(node: Node) -> str | None:
+    """The same for opsets before 11, in which the pads are an attribute."""
+    pads, shape = node.attribute("pads"), node.shape(0)
+    if pads is None or shape is None or min(pads, default=0) >= 0:
+        return None
+    body, part = Body(node.opset), "x"
+    for axis, size in enumerate(shape):
+        begin, end = (min(one, 0) for one in (pads[axis], pads[len(shape) + axis]))
+        if size is not None and size + begin + end < 0:
+            return None
+        if begin or end:
+            part = body.part(part, -begin, end or np.iinfo(np.int64).max, axis)
+    widths = [max(one, 0) for one in pads]
+    mode, value = node.attribute("mode", "constant"), float(node.attribute("value", 0))
+    return body.end(y=body("Pad", part, mode=mode, pads=widths, value=value))
+
+
 def checked_pads(node: Node) -> str | None:
     """The pads of a Pad with a constant, whose sums are checked."""
     given, made, count = node.shape(0), result_sizes(node), known_input(node, 1)
@@ -399,6 +416,7 @@ EARLY_REWRITES = (
     Rewrite("AffineGrid", "(theta, size) => (y)", _affine_grid),
     Rewrite("Split", "(x, split) => (...)", _split),
     Rewrite("Pad", "(x, pads, value, axes) => (y)", _cut_pads),
+    Rewrite("Pad", "(x) => (y)", _cut_attribute_pads),
 )
 RUNTIME_REWRITES = (
     *(Rewrite(name, "(x, axes) => (y)", _reduction) for name in REDUCTIONS),
