@@ -367,3 +367,26 @@ func.func public @main(%x: tensor<?xui8>) -> (tensor<?xui8>, tensor<?xi8>) {
     unsigned, signed = call(built, "unsigned", [np.array([100, 3], np.uint8)], [])
     assert (unsigned.dtype, unsigned.tolist()) == (np.uint8, [200, 6])
     assert (signed.dtype, signed.tolist()) == (np.int8, [-56, 6])
+
+
+SLICES = """\
+func.func public @main(%x: tensor<?x5xf32>, %from: tensor<2xi32>, %to: tensor<2xi32>)
+    -> tensor<?x?xf32> {
+  %by = stablehlo.constant dense<[2, 1]> : tensor<2xi32>
+  %0 = stablehlo.real_dynamic_slice %x, %from, %to, %by
+      : (tensor<?x5xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+"""
+
+
+def test_slices_of_dynamic_size(tmp_path: Path) -> None:
+    path = tmp_path / "part.stablehlo"
+    path.write_text(SLICES)
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    x = np.random.default_rng(4).standard_normal((7, 5)).astype(np.float32)
+    for first, end in (((0, 0), (7, 5)), ((3, 1), (6, 2)), ((2, 4), (2, 5))):
+        expected = x[first[0] : end[0] : 2, first[1] : end[1]]
+        given = [np.array(one, np.int32) for one in (first, end)]
+        (got,) = call(built, "part", [x, *given], [expected])
+        np.testing.assert_array_equal(got, expected)

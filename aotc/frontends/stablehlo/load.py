@@ -13,6 +13,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.stablehlo.control import lower_regions
+from aotc.frontends.stablehlo.dynamic import lower_dynamic
 from aotc.frontends.stablehlo.fourier import expand_transforms
 from aotc.frontends.stablehlo.lapack import isolate_calls, lower_calls
 from aotc.frontends.torch_mlir.entry import make_entry
@@ -26,6 +27,10 @@ _PASSES = (
     "func.func(chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo)",
     "func.func(stablehlo-complex-math-expander,stablehlo-canonicalize-dynamism)",
     "canonicalize",
+)
+_LINALG_PASSES = (
+    "canonicalize",
+    "cse",
     "stablehlo-legalize-to-linalg",
     "stablehlo-convert-to-signless",
 )
@@ -87,6 +92,9 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
         _prepare(ir, module)
         try:
             PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
+            lower_dynamic(ir, module)
+            passes = f"builtin.module({','.join(_LINALG_PASSES)})"
+            PassManager.parse(passes).run(module.operation)
             lower_regions(ir, module)
             lower_calls(ir, module)
             PassManager.parse(f"builtin.module({','.join(_CLEANUP_PASSES)})").run(module.operation)

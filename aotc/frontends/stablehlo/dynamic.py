@@ -1,0 +1,500 @@
+"""Lowers StableHLO's operations of dynamic shape, which `jax.export` writes for symbolic sizes, to
+linalg and tensor. The pass to linalg does not lower them.
+
+https://openxla.org/stablehlo/dynamism
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from aotc import ops
+from aotc.frontends.stablehlo.sizes import Expression, Sizes, folded, product
+
+_EQ, _GE = 0, 5  # predicates of arith.cmpi
+_ASSERTION = "shape_assertion"
+# The input dimensions and the output dimensions of a part of a reshape.
+Segment = tuple[range, range]
+
+
+def lower_dynamic(ir: Any, module: Any) -> None:
+    """Changes the module in place. `ir` is the package of bindings that the module belongs to."""
+    lowering = _Dynamic(ir)
+    with module.context:
+        for operation in ops.walk(module.operation):
+            lower = lowering.by_name.get(operation.name)
+            if lower is not None:
+                with operation.location, ir.InsertionPoint(operation):
+                    is_lowered = lower(operation)
+                if is_lowered:
+                    ops.erase(operation)
+        # Sizes of operations above are found through these, so they are the last.
+        for operation in ops.find(module.operation, "stablehlo.get_dimension_size"):
+            with operation.location, ir.InsertionPoint(operation):
+                lowering.read_size(operation)
+
+
+class _Dynamic:
+    def __init__(self, ir: Any) -> None:
+        self._ir = ir
+        self._sizes = Sizes(ir)
+        self.by_name = {
+            "stablehlo.custom_call": self._assertion,
+            "stablehlo.dynamic_broadcast_in_dim": self._broadcast,
+            "stablehlo.dynamic_gather": self._gather,
+            "stablehlo.dynamic_iota": self._iota,
+            "stablehlo.dynamic_pad": self._pad,
+            "stablehlo.dynamic_reshape": self._reshape,
+            "stablehlo.dynamic_update_slice": self._update,
+            "stablehlo.real_dynamic_slice": self._slice,
+            "stablehlo.reduce_window": self._window,
+            "stablehlo.reverse": self._reverse,
+        }
+
+    def read_size(self, operation: Any) -> None:
+        """The size as a tensor."""
+        type_ = operation.results[0].type
+        size = self._sizes.emit(self._sizes.element(operation.results[0], ()))
+        number = self._create("arith.index_cast", [size], type_.element_type)
+        ops.replace(operation, [self._create("tensor.from_elements", [number], type_)])
+
+    def _assertion(self, operation: Any) -> bool:
+        """JAX's checks of the sizes of the inputs. Values in the message are left out."""
+        if self._ir.StringAttr(operation.attributes["call_target_name"]).value != _ASSERTION:
+            return False
+        said = self._ir.StringAttr(operation.attributes["error_message"]).value
+        said = re.sub(r" ?\{\d+\}", "", said.partition(" Obtained dimension variables")[0])
+        self._assert(self._sizes.element(operation.operands[0], ()), said)
+        return True
+
+    def _broadcast(self, operation: Any) -> bool:
+        """A dimension of size 1 is repeated if its type has the size. Others must fit: JAX knows of
+        each size whether it is 1."""
+        read, result = operation.operands[0], operation.results[0].type
+        made = self._made(operation)
+        along = list(self._ir.DenseI64ArrayAttr(operation.attributes["broadcast_dimensions"]))
+        places = []
+        for i, (at, size) in enumerate(zip(along, self._sizes.all_of(read), strict=True)):
+            places.append("0" if size == 1 else f"d{at}")
+            if size not in (1, made[at]):
+                self._expect(size, made[at], f"dimension {i} is broadcast to another size")
+        loops = ", ".join(f"d{i}" for i in range(result.rank))
+        maps = [f"affine_map<({loops}) -> ({', '.join(places)})>"]
+        self._generic(operation, made, [read], maps, "")
+        return True
+
+    def _iota(self, operation: Any) -> bool:
+        element = operation.results[0].type.element_type
+        axis = self._ir.IntegerAttr(operation.attributes["iota_dimension"]).value
+        if isinstance(element, self._ir.IntegerType) and not element.is_signless:
+            return False
+        if isinstance(element, self._ir.IntegerType):
+            convert = f"%a = arith.index_cast %i : index to {element}"
+        elif str(element) in ("f16", "bf16", "f32", "f64"):
+            convert = (
+                f"%n = arith.index_cast %i : index to i64\n%a = arith.sitofp %n : i64 to {element}"
+            )
+        else:
+            return False
+        lines = f"%i = linalg.index {axis} : index\n{convert}"
+        self._generic(operation, self._made(operation), [], [], lines)
+        return True
+
+    def _reverse(self, operation: Any) -> bool:
+        """Only of dynamic shape."""
+        read = operation.operands[0]
+        if read.type.has_static_shape:
+            return False
+        reversed_ = list(self._ir.DenseI64ArrayAttr(operation.attributes["dimensions"]))
+        sizes = self._sizes.all_of(read)
+        lines = []
+        for i in range(read.type.rank):
+            lines.append(f"%i{i} = linalg.index {i} : index")
+            if i in reversed_:
+                lines += [
+                    f"%c{i} = arith.constant {i} : index",
+                    f"%n{i} = tensor.dim %x, %c{i} : {read.type}",
+                    f"%m{i} = arith.subi %n{i}, %i{i} : index",
+                    f"%one{i} = arith.constant 1 : index",
+                    f"%p{i} = arith.subi %m{i}, %one{i} : index",
+                ]
+        places = ", ".join(f"%p{i}" if i in reversed_ else f"%i{i}" for i in range(read.type.rank))
+        lines.append(f"%a = tensor.extract %x[{places}] : {read.type}")
+        self._generic(operation, sizes, [], [], "\n".join(lines), {"%x": read})
+        return True
+
+    def _pad(self, operation: Any) -> bool:
+        """Of no negative padding, and none between elements."""
+        read, value, *widths = operation.operands
+        rank = read.type.rank
+        low, high, inner = ([self._sizes.element(one, (i,)) for i in range(rank)] for one in widths)
+        if any(one != 0 for one in inner):
+            return False
+        for one in (*low, *high):
+            if not isinstance(one, int) or one < 0:
+                self._assert(("arith.cmpi", _GE, one, 0), "a padding is negative")
+        values = {"%x": read, "%v": value}
+        names = []
+        for side, sizes in (("l", low), ("h", high)):
+            values.update({f"%{side}{i}": self._sizes.emit(one) for i, one in enumerate(sizes)})
+            names.append(", ".join(f"%{side}{i}" for i in range(rank)))
+        arguments = ", ".join(f"%d{i}: index" for i in range(rank))
+        result = operation.results[0].type
+        lines = [
+            f"%r = tensor.pad %x low[{names[0]}] high[{names[1]}] {{",
+            f"^bb0({arguments}):",
+            f"%e = tensor.extract %v[] : {value.type}",
+            f"tensor.yield %e : {value.type.element_type}",
+            f"}} : {read.type} to {result}",
+            f"return %r : {result}",
+        ]
+        sides = zip(self._sizes.all_of(read), low, high, strict=True)
+        made = [folded("arith.addi", folded("arith.addi", a, b), c) for a, b, c in sides]
+        self._put(operation, made, values, lines)
+        return True
+
+    def _window(self, operation: Any) -> bool:
+        """Padding of an operand of dynamic shape becomes an operation: the pass to linalg lowers
+        such a reduction without padding."""
+        ir, read = self._ir, operation.operands[0]
+        if len(operation.operands) != 2 or read.type.has_static_shape:
+            return False
+        padding = _pairs(ir, operation, "padding", read.type.rank)
+        dilations = _integers(ir, operation, "base_dilations") or [1] * read.type.rank
+        if dilations != [1] * read.type.rank or not any(map(any, padding)):
+            return False
+        dynamic = ir.ShapedType.get_dynamic_size()
+        sizes = [
+            dynamic if read.type.is_dynamic_dim(i) else read.type.get_dim_size(i) + sum(pair)
+            for i, pair in enumerate(padding)
+        ]
+        low, high = ([pair[k] for pair in padding] for k in range(2))
+        widths = {
+            f"{name}": ir.DenseI64ArrayAttr.get(values)
+            for name, values in (
+                ("edge_padding_low", low),
+                ("edge_padding_high", high),
+                ("interior_padding", [0] * read.type.rank),
+            )
+        }
+        operation.operands[0] = ir.Operation.create(
+            "stablehlo.pad",
+            results=[ir.RankedTensorType.get(sizes, read.type.element_type)],
+            operands=[read, operation.operands[1]],
+            attributes=widths,
+        ).result
+        del operation.attributes["padding"]
+        return False
+
+    def _reshape(self, operation: Any) -> bool:
+        read, result = operation.operands[0], operation.results[0].type
+        if not read.type.rank or not result.rank:
+            return False
+        given, made = self._sizes.all_of(read), self._made(operation)
+        segments = _segments(given, made)
+        read_part, made_part = segments[-1]
+        self._expect(
+            product([given[i] for i in read_part]),
+            product([made[i] for i in made_part]),
+            "a reshape has another number of elements",
+        )
+        collapsed = self._folded_type(read.type, [part for part, _ in segments])
+        expanded = self._folded_type(result, [part for _, part in segments])
+        lines, value, type_ = [], "%x", read.type
+        if collapsed.rank < type_.rank:
+            groups = _groups(part for part, _ in segments)
+            lines.append(f"%c = tensor.collapse_shape {value} {groups} : {type_} into {collapsed}")
+            value, type_ = "%c", collapsed
+        if type_ != expanded:
+            lines.append(f"%t = tensor.cast {value} : {type_} to {expanded}")
+            value, type_ = "%t", expanded
+        if expanded.rank < result.rank:
+            groups = _groups(part for _, part in segments)
+            shape = ", ".join(self._size_names(result))
+            lines.append(
+                f"%e = tensor.expand_shape {value} {groups} output_shape [{shape}] : "
+                f"{type_} into {result}"
+            )
+            value = "%e"
+        self._put(operation, made, {"%x": read}, [*lines, f"return {value} : {result}"])
+        return True
+
+    def _folded_type(self, type_: Any, groups: list[range]) -> Any:
+        """The type of a tensor whose dimensions in each group are one."""
+        dynamic = self._ir.ShapedType.get_dynamic_size()
+        sizes = []
+        for group in groups:
+            size = 1
+            for i in group:
+                is_open = type_.is_dynamic_dim(i) or size == dynamic
+                size = dynamic if is_open else size * type_.get_dim_size(i)
+            sizes.append(size)
+        return self._ir.RankedTensorType.get(sizes, type_.element_type)
+
+    def _gather(self, operation: Any) -> bool:
+        """A single window is a slice that begins at the index."""
+        from torch_mlir._mlir_libs._stablehlo import GatherDimensionNumbers
+
+        read, index = operation.operands[:2]
+        if not index.type.element_type.is_signless:
+            return False
+        numbers = GatherDimensionNumbers(operation.attributes["dimension_numbers"])
+        sizes = [self._sizes.element(operation.operands[2], (i,)) for i in range(read.type.rank)]
+        if index.type.rank > 1 or numbers.index_vector_dim:
+            self._windows(operation, numbers, sizes)
+            return True
+        starts: list[Expression] = [0] * read.type.rank
+        for number, axis in enumerate(numbers.start_index_map):
+            start = self._sizes.element(index, (number,))
+            starts[axis] = self._bounded(start, self._sizes.of(read, axis), sizes[axis])
+        hidden = [*numbers.collapsed_slice_dims]
+        self._part(operation, starts, sizes, [1] * read.type.rank, hidden)
+        return True
+
+    def _windows(self, operation: Any, numbers: Any, sizes: Sequence[Expression]) -> None:
+        """Reads each element at the sum of its place in the window and of the window's start, which
+        is moved so that the window is within the bounds."""
+        read, index = operation.operands[:2]
+        values = {"%x": read, "%at": index}
+        offset_dims = [*numbers.offset_dims]
+        rank = operation.results[0].type.rank
+        batch = [i for i in range(rank) if i not in offset_dims]
+        lines = [f"%d{i} = linalg.index {i} : index" for i in range(rank)]
+        lines.append("%zero = arith.constant 0 : index")
+        named, batching = [*numbers.start_index_map], [*numbers.operand_batching_dims]
+        inner = iter(offset_dims)
+        places = []
+        for axis in range(read.type.rank):
+            place = "%zero"
+            if axis in batching:
+                along = [*numbers.start_indices_batching_dims][batching.index(axis)]
+                place = f"%d{batch[along - (along > numbers.index_vector_dim)]}"
+            elif axis not in numbers.collapsed_slice_dims:
+                place = f"%d{next(inner)}"
+            if axis in named:
+                at = [f"%d{i}" for i in batch]
+                if numbers.index_vector_dim < index.type.rank:
+                    lines.append(f"%k{axis} = arith.constant {named.index(axis)} : index")
+                    at.insert(numbers.index_vector_dim, f"%k{axis}")
+                last = folded("arith.subi", self._sizes.of(read, axis), sizes[axis])
+                values[f"%last{axis}"] = self._sizes.emit(last)
+                element = index.type.element_type
+                lines += [
+                    f"%e{axis} = tensor.extract %at[{', '.join(at)}] : {index.type}",
+                    f"%i{axis} = arith.index_cast %e{axis} : {element} to index",
+                    f"%m{axis} = arith.minsi %i{axis}, %last{axis} : index",
+                    f"%s{axis}_b = arith.maxsi %m{axis}, %zero : index",
+                    f"%p{axis} = arith.addi %s{axis}_b, {place} : index",
+                ]
+                place = f"%p{axis}"
+            places.append(place)
+        lines.append(f"%a = tensor.extract %x[{', '.join(places)}] : {read.type}")
+        hidden = {*numbers.collapsed_slice_dims, *batching}
+        window = iter([size for axis, size in enumerate(sizes) if axis not in hidden])
+        points = iter(
+            [
+                self._sizes.of(index, i)
+                for i in range(index.type.rank)
+                if i != numbers.index_vector_dim
+            ]
+        )
+        made = [next(window if i in offset_dims else points) for i in range(rank)]
+        self._generic(operation, made, [], [], "\n".join(lines), values)
+
+    def _slice(self, operation: Any) -> bool:
+        """The bounds are valid, by the specification."""
+        rank = operation.operands[0].type.rank
+        starts, limits, steps = (
+            [self._sizes.element(one, (i,)) for i in range(rank)] for one in operation.operands[1:]
+        )
+        if not all(isinstance(step, int) for step in steps):
+            return False
+        sizes = [
+            _rounded_up(folded("arith.subi", limit, start), step)
+            for start, limit, step in zip(starts, limits, steps, strict=True)
+        ]
+        self._part(operation, starts, sizes, steps, [])
+        return True
+
+    def _part(
+        self,
+        operation: Any,
+        starts: Sequence[Expression],
+        sizes: Sequence[Expression],
+        steps: Sequence[int],
+        hidden: Sequence[int],
+    ) -> None:
+        """A slice without the dimensions `hidden`."""
+        read, result = operation.operands[0], operation.results[0].type
+        kept = [i for i in range(read.type.rank) if i not in hidden]
+        values = {"%x": read}
+        offsets, counts = [], []
+        for i, (offset, size) in enumerate(zip(starts, sizes, strict=True)):
+            offsets.append(str(offset) if isinstance(offset, int) else f"%o{i}")
+            is_open = i in kept and result.is_dynamic_dim(kept.index(i))
+            known = result.get_dim_size(kept.index(i)) if i in kept and not is_open else 1
+            counts.append(f"%n{i}" if is_open else str(known))
+            if not isinstance(offset, int):
+                values[f"%o{i}"] = self._sizes.emit(offset)
+            if is_open:
+                values[f"%n{i}"] = self._sizes.emit(size)
+        line = (
+            f"%s = tensor.extract_slice %x[{', '.join(offsets)}] [{', '.join(counts)}] "
+            f"[{', '.join(map(str, steps))}] : {read.type} to {result}"
+        )
+        made = [sizes[i] for i in kept]
+        self._put(operation, made, values, [line, f"return %s : {result}"])
+
+    def _update(self, operation: Any) -> bool:
+        """Only of dynamic shape."""
+        whole, part, *indices = operation.operands
+        if whole.type.has_static_shape and part.type.has_static_shape:
+            return False
+        values, offsets, counts = {"%x": whole, "%y": part}, [], []
+        for i, index in enumerate(indices):
+            size = self._sizes.of(part, i)
+            start = self._sizes.element(index, ())
+            offset = self._bounded(start, self._sizes.of(whole, i), size)
+            values[f"%o{i}"] = self._sizes.emit(offset)
+            offsets.append(f"%o{i}")
+            counts.append(f"%n{i}" if part.type.is_dynamic_dim(i) else str(size))
+            if part.type.is_dynamic_dim(i):
+                values[f"%n{i}"] = self._sizes.emit(size)
+        line = (
+            f"%r = tensor.insert_slice %y into %x[{', '.join(offsets)}] [{', '.join(counts)}] "
+            f"[{', '.join('1' for _ in indices)}] : {part.type} into {whole.type}"
+        )
+        self._put(operation, self._sizes.all_of(whole), values, [line, f"return %r : {whole.type}"])
+        return True
+
+    def _bounded(self, start: Expression, size: Expression, part: Expression) -> Expression:
+        """The start of a part, moved so that the part is within the size."""
+        if start == 0:
+            return 0
+        if isinstance(start, int) and isinstance(size, int) and isinstance(part, int):
+            return max(min(start, size - part), 0)
+        last = ("arith.subi", size, part)
+        return ("arith.maxsi", ("arith.minsi", start, last), 0)
+
+    def _made(self, operation: Any) -> list[Expression]:
+        """The sizes of the result, which the shape operand has."""
+        return self._sizes.all_of(operation.results[0])
+
+    def _size_names(self, type_: Any) -> list[str]:
+        """Names of dynamic sizes, and static sizes."""
+        return [
+            f"%s{i}" if type_.is_dynamic_dim(i) else str(type_.get_dim_size(i))
+            for i in range(type_.rank)
+        ]
+
+    def _generic(
+        self,
+        operation: Any,
+        made: Sequence[Expression],
+        reads: Sequence[Any],
+        maps: Sequence[str],
+        lines: str,
+        values: dict[str, Any] | None = None,
+    ) -> None:
+        """Replaces the operation by a linalg.generic, in which `lines` define %a of the elements
+        %a of the operands `reads`."""
+        result = operation.results[0].type
+        loops = ", ".join(f"d{i}" for i in range(result.rank))
+        identity = f"affine_map<({loops}) -> ({loops})>"
+        kinds = ", ".join('"parallel"' for _ in range(result.rank))
+        sizes = ", ".join(name for name in self._size_names(result) if name.startswith("%"))
+        inputs = ", ".join("%x" for _ in reads)
+        types = ", ".join(str(one.type) for one in reads)
+        element = result.element_type
+        arguments = "".join(f"%a: {one.type.element_type}, " for one in reads)
+        body = [
+            f"%empty = tensor.empty({sizes}) : {result}",
+            f"%r = linalg.generic {{indexing_maps = [{', '.join([*maps, identity])}], "
+            f"iterator_types = [{kinds}]}}"
+            + (f" ins({inputs} : {types})" if reads else "")
+            + f" outs(%empty : {result}) {{",
+            f"^bb0({arguments}%old: {element}):",
+            lines,
+            f"linalg.yield %a : {element}",
+            f"}} -> {result}",
+            f"return %r : {result}",
+        ]
+        given = dict(values or {})
+        if reads:
+            given["%x"] = reads[0]
+        self._put(operation, made, given, body)
+
+    def _put(
+        self,
+        operation: Any,
+        made: Sequence[Expression],
+        values: dict[str, Any],
+        lines: Sequence[str],
+    ) -> None:
+        """Replaces the operation's result by that of a function's body. `values` are its
+        arguments; dynamic sizes of the result follow, as %s0, ..."""
+        ir, result = self._ir, operation.results[0].type
+        for name, size in zip(self._size_names(result), made, strict=True):
+            if name.startswith("%"):
+                values[name] = self._sizes.emit(size)
+        arguments = ", ".join(f"{name}: {value.type}" for name, value in values.items())
+        text = "\n".join([f"func.func @f({arguments}) -> {result} {{", *lines, "}"])
+        parsed = ir.Module.parse(text)
+        body = ops.terminator(parsed.body).regions[0].blocks[0]
+        self._sizes.known[ops.terminator(body).operands[0]] = list(made)
+        ops.replace_by_body(operation, body, list(values.values()))
+
+    def _expect(self, one: Expression, other: Expression, message: str) -> None:
+        if one != other:
+            self._assert(("arith.cmpi", _EQ, one, other), message)
+
+    def _assert(self, condition: Expression, message: str) -> None:
+        said = self._ir.StringAttr.get(message)
+        value = self._sizes.emit(condition)
+        self._ir.Operation.create("cf.assert", operands=[value], attributes={"msg": said})
+
+    def _create(self, name: str, operands: Sequence[Any], type_: Any) -> Any:
+        return self._ir.Operation.create(name, results=[type_], operands=list(operands)).result
+
+
+def _integers(ir: Any, operation: Any, name: str) -> list[int] | None:
+    if name not in operation.attributes:
+        return None
+    return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
+
+
+def _pairs(ir: Any, operation: Any, name: str, count: int) -> list[tuple[int, int]]:
+    """An attribute of pairs, which are zeros by default."""
+    if name not in operation.attributes:
+        return [(0, 0)] * count
+    values = ir.DenseIntElementsAttr(operation.attributes[name])
+    if values.is_splat:
+        return [(values[0], values[0])] * count
+    return [(values[2 * i], values[2 * i + 1]) for i in range(count)]
+
+
+def _rounded_up(size: Expression, step: int) -> Expression:
+    """The number of steps that it takes to the end of the size."""
+    return folded("arith.divsi", folded("arith.addi", size, step - 1), step)
+
+
+def _groups(parts: Any) -> str:
+    return f"[{', '.join(str(list(part)) for part in parts)}]"
+
+
+def _segments(given: Sequence[Expression], made: Sequence[Expression]) -> list[Segment]:
+    """The parts of a reshape: the shortest runs of dimensions of both sides that have the same
+    product. The last part is what is left."""
+    ends = [(0, 0)]
+    for i in range(1, len(given)):
+        first, begin = ends[-1]
+        whole = product(given[first:i])
+        for k in range(begin + 1, len(made)):
+            if whole == product(made[begin:k]):
+                ends.append((i, k))
+                break
+    ends.append((len(given), len(made)))
+    return [(range(a, c), range(b, d)) for (a, b), (c, d) in pairwise(ends)]
