@@ -69,6 +69,11 @@ _WINDOWS = lax.ScatterDimensionNumbers(
 ROWS = np.array([1, 1, 8, -1, 9, 1, -10], np.int32)
 STARTS = np.array([[3], [-1], [2], [1], [1]], np.int32)
 KEY = np.array([0, 3], np.uint32)
+INTEGERS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32)
+_POWERS = np.float32(2.0) ** np.array([6, 7, 8, 15, 16, 31, 32, 70], np.float32)
+LARGE = np.concatenate([_POWERS, -_POWERS, _POWERS - 1, [-0.7, 1.7, np.inf, -np.inf, np.nan]])
+LARGE = LARGE.astype(np.float32)
+HALF = np.clip(LARGE, -65504, 65504).astype(np.float16)
 WEIGHTS = {"a": _floats(4, 8), "b": _floats(8), "c": _floats(8, 3)}
 
 
@@ -115,6 +120,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "loop": (lambda x: lax.fori_loop(0, 5, lambda i, y: y * 2 + i, x), (_floats(3),)),
     "argmax": (partial(jnp.argmax, axis=1), (_floats(5, 6),)),
     "without_elements": (_without_elements, (_floats(3, 4),)),
+    "integers": (lambda x: [x.astype(one) for one in INTEGERS], (LARGE,)),
+    "integers_of_half": (lambda x: [x.astype(one) for one in INTEGERS], (HALF,)),
     "complex": (lambda x: jnp.abs(x * (1 + 2j)), (_floats(4),)),
     "complex_sums": (lambda x: (x @ (x * (1 - 2j)), jnp.sum(x * 1j, 0)), (_floats(4, 4),)),
     "random_bits": (lambda k: jax.random.bits(_key(k), (7,)), (KEY,)),

@@ -50,6 +50,13 @@ def _of_several_types(x: Any) -> Any:
     return *numbers, jnp.zeros((x.shape[0], 2), bool), jnp.full((3, x.shape[0]), 7, jnp.uint8)
 
 
+LAST = ("NHWC", "HWIO", "NHWC")
+
+
+def _convolved(*window: Any, **options: Any) -> Callable[..., Any]:
+    return lambda x, kernel: lax.conv_general_dilated(x, kernel, *window, **options)
+
+
 # A function, and the shapes and types of its arguments. Sizes are those that JAX parses.
 CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "softmax": (jax.nn.softmax, ["n, m"]),
@@ -83,6 +90,22 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     ),
     "recurrence": (_recurrence, ["m, n, 3", "7, 4"]),
     "network": (_network, ["n, 8, 8, 2", "3, 3, 2, 4", "64, 10"]),
+    "images": (
+        _convolved((2, 1), [(1, 2), (0, 1)], rhs_dilation=(1, 2)),
+        ["n, 3, m+4, n+5", "4, 3, 3, 2"],
+    ),
+    "depthwise": (
+        _convolved((1, 2), [(1, 1), (0, 3)], dimension_numbers=LAST, feature_group_count=6),
+        ["n, m+4, n+5, 6", "3, 3, 1, 6"],
+    ),
+    "whole": (
+        _convolved((1, 1), "SAME", dimension_numbers=LAST, preferred_element_type=INTEGERS),
+        [("n, m+4, 9, 2", np.int8), ("3, 3, 2, 4", np.int8)],
+    ),
+    "halved": (
+        _convolved((1, 1), "SAME", preferred_element_type=np.float32),
+        [("n, 2, 8, 8", np.float16), ("4, 2, 3, 3", np.float16)],
+    ),
     "slope": (jax.grad(_loss), ["4, 5", "n, 4", ("n", INTEGERS)]),
     "sorted": (lambda x: (jnp.sort(x, 0), jnp.argmax(x, 0)), ["n, m"]),
     "random": (lambda x: x + jax.random.normal(jax.random.key(0), x.shape), ["n, m"]),
@@ -113,6 +136,8 @@ def array(text: str, dtype: Any, sizes: dict[str, int]) -> np.ndarray:
     shape = tuple(eval(f"[{text}]", {}, sizes))
     if dtype is INTEGERS:
         return np.asarray(NUMBERS.integers(0, sizes["n"], shape), INTEGERS)
+    if dtype is np.int8:
+        return NUMBERS.integers(-128, 128, shape).astype(dtype)
     return NUMBERS.standard_normal(shape).astype(dtype)
 
 

@@ -12,7 +12,14 @@ from itertools import pairwise
 from typing import Any
 
 from aotc import ops
-from aotc.frontends.stablehlo.sizes import Expression, Sizes, folded, product
+from aotc.frontends.stablehlo.convolutions import Convolution
+from aotc.frontends.stablehlo.sizes import (
+    Expression,
+    Sizes,
+    folded,
+    integer_pairs,
+    product,
+)
 
 _EQ, _GE = 0, 5  # predicates of arith.cmpi
 _ASSERTION = "shape_assertion"
@@ -42,6 +49,7 @@ class _Dynamic:
         self._ir = ir
         self._sizes = Sizes(ir)
         self.by_name = {
+            "stablehlo.convolution": self._convolution,
             "stablehlo.custom_call": self._assertion,
             "stablehlo.dynamic_broadcast_in_dim": self._broadcast,
             "stablehlo.dynamic_gather": self._gather,
@@ -84,6 +92,16 @@ class _Dynamic:
         loops = ", ".join(f"d{i}" for i in range(result.rank))
         maps = [f"affine_map<({loops}) -> ({', '.join(places)})>"]
         self._generic(operation, made, [read], maps, "")
+        return True
+
+    def _convolution(self, operation: Any) -> bool:
+        """Only of images of dynamic shape."""
+        one = Convolution(self._ir, operation)
+        if not one.is_supported():
+            return False
+        image, kernel = operation.operands
+        made = one.made(self._sizes.all_of(image))
+        self._put(operation, made, {"%x": image, "%w": kernel}, one.lines())
         return True
 
     def _iota(self, operation: Any) -> bool:
@@ -162,7 +180,7 @@ class _Dynamic:
         ir, read = self._ir, operation.operands[0]
         if len(operation.operands) != 2 or read.type.has_static_shape:
             return False
-        padding = _pairs(ir, operation, "padding", read.type.rank)
+        padding = integer_pairs(ir, operation, "padding", read.type.rank)
         dilations = _integers(ir, operation, "base_dilations") or [1] * read.type.rank
         if dilations != [1] * read.type.rank or not any(map(any, padding)):
             return False
@@ -464,16 +482,6 @@ def _integers(ir: Any, operation: Any, name: str) -> list[int] | None:
     if name not in operation.attributes:
         return None
     return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
-
-
-def _pairs(ir: Any, operation: Any, name: str, count: int) -> list[tuple[int, int]]:
-    """An attribute of pairs, which are zeros by default."""
-    if name not in operation.attributes:
-        return [(0, 0)] * count
-    values = ir.DenseIntElementsAttr(operation.attributes[name])
-    if values.is_splat:
-        return [(values[0], values[0])] * count
-    return [(values[2 * i], values[2 * i + 1]) for i in range(count)]
 
 
 def _rounded_up(size: Expression, step: int) -> Expression:

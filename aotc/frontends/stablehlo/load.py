@@ -13,6 +13,7 @@ from typing import Any
 from aotc import ops
 from aotc.errors import InputError
 from aotc.frontends.stablehlo.control import lower_regions
+from aotc.frontends.stablehlo.conversions import saturate_conversions
 from aotc.frontends.stablehlo.dynamic import lower_dynamic
 from aotc.frontends.stablehlo.fourier import expand_transforms
 from aotc.frontends.stablehlo.lapack import isolate_calls, lower_calls
@@ -95,6 +96,7 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             lower_dynamic(ir, module)
             passes = f"builtin.module({','.join(_LINALG_PASSES)})"
             PassManager.parse(passes).run(module.operation)
+            saturate_conversions(ir, module)
             lower_regions(ir, module)
             lower_calls(ir, module)
             PassManager.parse(f"builtin.module({','.join(_CLEANUP_PASSES)})").run(module.operation)

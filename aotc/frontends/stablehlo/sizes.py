@@ -218,6 +218,16 @@ def folded(name: str, left: Expression, right: Expression) -> Expression:
     return (name, left, right)
 
 
+def integer_pairs(ir: Any, operation: Any, name: str, count: int) -> list[tuple[int, int]]:
+    """An attribute of pairs, which are zeros by default."""
+    if name not in operation.attributes:
+        return [(0, 0)] * count
+    values = ir.DenseIntElementsAttr(operation.attributes[name])
+    if values.is_splat:
+        return [(values[0], values[0])] * count
+    return [(values[2 * i], values[2 * i + 1]) for i in range(count)]
+
+
 def _owner(value: Any) -> Any:
     """The operation that defines a value; None for a block argument."""
     return getattr(value.owner, "operation", None)
