@@ -66,12 +66,23 @@ def is_true(name: str, value: str, message: str) -> list[str]:
     ]
 
 
+class Graph(str):
+    """The text of a graph, as the value of an attribute."""
+
+
+def text_type(element: int) -> str:
+    """The name of an element type in ONNX's text format."""
+    from onnx import TensorProto
+
+    return str(TensorProto.DataType.Name(element)).lower()
+
+
 class Body:
     """Builds the text of a body, one operation after another. Each method returns the name of a
     value."""
 
-    def __init__(self, opset: int) -> None:
-        self._opset = opset
+    def __init__(self, opset: int, prefix: str = "v") -> None:
+        self._opset, self._prefix = opset, prefix
         self._lines: list[str] = []
 
     def __call__(self, operator: str, *values: str, **attributes: Any) -> str:
@@ -86,7 +97,7 @@ class Body:
         self, count: int, operator: str, *values: str, **attributes: Any
     ) -> tuple[str, ...]:
         """Adds an operation with several results."""
-        names = tuple(f"v{len(self._lines)}_{i}" for i in range(count))
+        names = tuple(f"{self._prefix}{len(self._lines)}_{i}" for i in range(count))
         self._add(", ".join(names), operator, values, attributes)
         return names
 
@@ -184,7 +195,7 @@ class Body:
 
     def _constant(self, kind: str, shape: Sequence[int], values: Iterable[float]) -> str:
         sizes = f"[{', '.join(map(str, shape))}]" if len(shape) else ""
-        name = f"v{len(self._lines)}"
+        name = f"{self._prefix}{len(self._lines)}"
         text = ", ".join(map(str, values))
         self._lines.append(f"{name} = Constant <value: tensor = {kind}{sizes} {{{text}}}> ()")
         return name
@@ -198,6 +209,8 @@ class Body:
 
 
 def _attribute_text(value: Any) -> str:
+    if isinstance(value, Graph):
+        return f"graph = {value}"
     if isinstance(value, str):
         return f'string = "{value}"'
     if isinstance(value, float):

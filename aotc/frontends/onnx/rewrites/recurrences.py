@@ -1,9 +1,13 @@
-"""Rewrites of GRU, LSTM and RNN that run backward, in terms of ones that run forward."""
+"""Rewrites of GRU, LSTM and RNN that run backward, in terms of ones that run forward; and of GRU
+and RNN of unknown length or batch, as a Scan."""
 
 from __future__ import annotations
 
-from aotc.frontends.onnx.nodes import Node, known_input
-from aotc.frontends.onnx.rewrites.body import Body, Rewrite
+from itertools import pairwise
+from typing import Any
+
+from aotc.frontends.onnx.nodes import Node
+from aotc.frontends.onnx.rewrites.body import Body, Graph, Rewrite, text_type
 
 _DEFAULTS = {"GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"], "RNN": ["Tanh"]}
 
@@ -12,8 +16,8 @@ def _backward(node: Node) -> str | None:
     """Each direction becomes a forward recurrence. For the backward one, the order of the steps is
     reversed."""
     direction = node.attribute("direction", "forward")
-    shape = known_input(node, 0)
-    if direction == "forward" or shape is None:
+    shape = node.shape(0)
+    if shape is None or (direction == "forward" and not _is_scanned(node)):
         return None
     body = Body(node.opset)
     layout = node.attribute("layout", 0)
@@ -21,7 +25,7 @@ def _backward(node: Node) -> str | None:
         return None
     parts = []
     for place, one in enumerate(
-        ["forward", "reverse"] if direction == "bidirectional" else ["reverse"]
+        ["forward", "reverse"] if direction == "bidirectional" else [direction]
     ):
         parts.append(_directed(node, body, place, one == "reverse", direction == "bidirectional"))
     results = {}
@@ -65,8 +69,77 @@ def _directed(
         if own != _DEFAULTS[node.operator]:
             attributes["activations"] = own
     count = 3 if node.operator == "LSTM" else 2
-    made = body.several(count, node.operator, *given, **attributes)
+    made = (
+        _scanned(node, body, place, given, attributes)
+        if _is_scanned(node)
+        else body.several(count, node.operator, *given, **attributes)
+    )
     return (turned(made[0]) if is_reversed else made[0], *made[1:])
+
+
+def _is_scanned(node: Node) -> bool:
+    return node.operator != "LSTM" and None in (node.shape(0) or ())
+
+
+def _scanned(
+    node: Node, body: Body, place: int, given: list[str], attributes: dict[str, Any]
+) -> tuple[str, ...]:
+    """A forward GRU or RNN: all steps of the results, and the last one."""
+    x, w, r, b, _, initial = [*given, *['""'] * (6 - len(given))]
+    hidden = attributes["hidden_size"]
+    gates = 3 if node.operator == "GRU" else 1
+    element = node.element(0)
+    zero = body.numbers(0.0, element)
+    turned = [body("Transpose", body.squeeze(one, 0), perm=[1, 0]) for one in (w, r)]
+    if b == '""':
+        b = body("Expand", zero, body.ints([1, 2 * gates * hidden]))
+    ends = (0, gates * hidden, 2 * gates * hidden)
+    biases = [body.squeeze(body.part(b, *one, 1), 0) for one in pairwise(ends)]
+    inputs = body("Add", body("MatMul", x, turned[0]), biases[0])
+    if initial == '""':
+        batch = body.part(body("Shape", x), 1, 2, 0)
+        sizes = body("Concat", batch, body.ints([hidden]), axis=0)
+        start = body("Expand", zero, sizes)
+    else:
+        start = body.squeeze(initial, 0)
+    columns = [
+        [body.part(one, i * hidden, (i + 1) * hidden, axis) for i in range(gates)]
+        for one, axis in ((turned[1], 1), (biases[1], 0))
+    ]
+    names = attributes.get("activations", _DEFAULTS[node.operator])
+    ones = body.numbers(1.0, element)
+    is_linear = bool(attributes.get("linear_before_reset", 0))
+    # Names in the graph must not be those of values around it.
+    step = Body(node.opset, f"s{place}_")
+    row, state = f"row{place}", f"state{place}"
+    parts = [step.part(row, i * hidden, (i + 1) * hidden, 1) for i in range(gates)]
+
+    def moved(value: str, gate: int) -> str:
+        return step("Add", step("MatMul", value, columns[0][gate]), columns[1][gate])
+
+    if node.operator == "RNN":
+        after = step(names[0], step("Add", parts[0], moved(state, 0)))
+    else:
+        update, reset = (
+            step(names[0], step("Add", parts[gate], moved(state, gate))) for gate in range(2)
+        )
+        last = (
+            step("Mul", reset, moved(state, 2))
+            if is_linear
+            else moved(step("Mul", reset, state), 2)
+        )
+        new = step(names[1], step("Add", parts[2], last))
+        kept = step("Mul", update, state)
+        after = step("Add", step("Mul", step("Sub", ones, update), new), kept)
+    results = {f"after{place}": after, f"made{place}": after}
+    kind = text_type(element)
+    graph = Graph(
+        f"step{place} ({kind}[n, {hidden}] {state}, {kind}[n, {gates * hidden}] {row}) => "
+        f"({', '.join(f'{kind}[n, {hidden}] {name}' for name in results)}) "
+        f"{{\n{step.end(**results)}\n}}"
+    )
+    final, rows = body.several(2, "Scan", start, inputs, num_scan_inputs=1, body=graph)
+    return body.unsqueeze(rows, 1), body.unsqueeze(final, 0)
 
 
 RECURRENCE_REWRITES = (
