@@ -215,12 +215,16 @@ def _convert_unsigned(ir: Any, operation: Any, place: int, element: Any) -> None
 
 
 def _refuse_unlowered(module: Any, name: str, lines: tuple[str, ...]) -> None:
-    """Raises InputError for the operations that the pass to linalg did not lower."""
+    """Raises InputError for the operations that the pass to linalg did not lower. The end of a
+    region is left with the operation that has the region."""
     left = [
         operation
         for operation in ops.walk(module.operation)
-        if operation.name.split(".")[0] in ("stablehlo", "chlo")
-        or not module.context.is_registered_operation(operation.name)
+        if operation.name != "stablehlo.return"
+        and (
+            operation.name.split(".")[0] in ("stablehlo", "chlo")
+            or not module.context.is_registered_operation(operation.name)
+        )
     ]
     if left:
         problems = [
