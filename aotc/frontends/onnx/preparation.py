@@ -25,6 +25,8 @@ from aotc.frontends.onnx.rewrites.apply import (
 from aotc.frontends.onnx.rewrites.convolutions import SIZED_CONVOLUTION_REWRITES
 from aotc.frontends.onnx.rewrites.estimators import ESTIMATOR_REWRITES
 from aotc.frontends.onnx.rewrites.implied_values import EARLY_VALUES, IMPLIED_VALUES
+from aotc.frontends.onnx.rewrites.microsoft import DOMAIN as MICROSOFT_DOMAIN
+from aotc.frontends.onnx.rewrites.microsoft import MICROSOFT_REWRITES
 from aotc.frontends.onnx.rewrites.narrow_types import NARROW_REWRITES, widened
 from aotc.frontends.onnx.rewrites.pools import SIZED_POOL_REWRITES
 from aotc.frontends.onnx.rewrites.runtime_values import EARLY_REWRITES
@@ -35,7 +37,11 @@ from aotc.frontends.onnx.rewrites.trees import TREE_REWRITES
 # Rewrites of operators that the later steps do not support or cannot analyze.
 _EARLY = (*EARLY_REWRITES, *NARROW_REWRITES)
 _SIZED = (*SIZED_CONVOLUTION_REWRITES, *SIZED_POOL_REWRITES)
-_ESTIMATORS = (*ESTIMATOR_REWRITES, *SUPPORT_VECTOR_REWRITES, *TREE_REWRITES)
+# Rewrites of operators of other domains.
+_DOMAINS = {
+    ESTIMATORS_DOMAIN: (*ESTIMATOR_REWRITES, *SUPPORT_VECTOR_REWRITES, *TREE_REWRITES),
+    MICROSOFT_DOMAIN: MICROSOFT_REWRITES,
+}
 # The most rounds of these rewrites. onnx can only infer the result types of such an operator after
 # it was rewritten, and the next operator may need them.
 _MOST_ROUNDS = 16
@@ -70,7 +76,7 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     bind_defaults(model)
     give_ranks(model, lambda model: _infer(model, strict=False))
     give_computed_ranks(model, lambda model: _infer(model, strict=False))
-    model = _without_estimators(_with_right_sizes(model))
+    model = _without_other_domains(_with_right_sizes(model))
     model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
     model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))
     model = _folded(_with_its_types(model, lambda inferred: _expanded(inferred, kinds)))
@@ -84,12 +90,12 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     return _infer(model)
 
 
-def _without_estimators(model: Any) -> Any:
-    """The model with operators of ai.onnx.ml rewritten."""
-    if all(one.domain != ESTIMATORS_DOMAIN for one in model.opset_import):
-        return model
-    for _ in range(_MOST_ROUNDS):
-        made = _with_its_types(model, lambda inferred: rewrite(inferred, _ESTIMATORS), strict=False)
+def _without_other_domains(model: Any) -> Any:
+    """The model with operators of other domains rewritten."""
+    domains = {node.proto.domain for node in walk(model)}
+    rewrites = [one for name, some in _DOMAINS.items() if name in domains for one in some]
+    for _ in range(_MOST_ROUNDS if rewrites else 0):
+        made = _with_its_types(model, lambda inferred: rewrite(inferred, rewrites), strict=False)
         if made is model:
             break
         model = made

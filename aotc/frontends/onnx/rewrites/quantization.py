@@ -15,8 +15,10 @@ from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant
 # The largest difference of two 8-bit integers, and the first integer from which f32 does not
 # represent all integers.
 _MOST_OF_8_BITS, _FIRST_WITHOUT_FLOAT = 255, 1 << 24
-# The first opset that has Round.
-_FIRST_ROUND = 11
+# The first opset that has Round, and the first one with scales along an axis.
+_FIRST_ROUND, _FIRST_WITH_AXES = 11, 13
+# The largest sums, in steps of the result, that are computed as f32.
+_MOST_STEPS = 1 << 18
 
 
 def _dequantize(node: Node) -> str | None:
@@ -157,6 +159,8 @@ def _quantized_convolution(node: Node) -> str | None:
     if shape is None:
         return None
     body = Body(node.opset)
+    if _has_small_sums(node):
+        return _convolution_of_floats(node, body)
     sums = _integer_sums(node, body, ("x", 0), ("w", 3), ("x_zero", 2), ("w_zero", 5))
     if sums is None:
         return None
@@ -171,6 +175,32 @@ def _quantized_convolution(node: Node) -> str | None:
     inside = body("Max", moved, body.numbers(float(limits.min)))
     inside = body("Min", inside, body.numbers(float(limits.max)))
     return body.end(y=body.cast(inside, node.element(7)))
+
+
+def _has_small_sums(node: Node) -> bool:
+    """Whether the weights and scales of a QLinearConv are constants for which the sums, in steps of
+    the result, are so small that rounding them to f32 moves a result by less than 2^-6 steps."""
+    sizes, scales = known_input(node, 3), [node.constant(index) for index in (1, 4, 6)]
+    if sizes is None or any(scale is None for scale in scales):
+        return False
+    if node.opset < _FIRST_WITH_AXES or any(
+        one not in node.constants for one in node.proto.input[2:]
+    ):
+        return False
+    x, w, y = (np.abs(scale.astype(np.float64)).max() for scale in scales)
+    return bool(math.prod(sizes[1:]) * _MOST_OF_8_BITS**2 * x * w < _MOST_STEPS * y)
+
+
+def _convolution_of_floats(node: Node, body: Body) -> str:
+    """Later passes multiply the bytes, and combine the scales."""
+    along = {} if node.shape(4) in ((), (1,)) else {"axis": 0}
+    filters = body("DequantizeLinear", "w", "w_scale", "w_zero", **along)
+    operands = [body("DequantizeLinear", "x", "x_scale", "x_zero"), filters]
+    if node.has(8):
+        scale = body("Mul", "x_scale", "w_scale")
+        operands.append(body("Mul", body.cast("bias", FLOAT), scale))
+    y = body("Conv", *operands, **_convolution_attributes(node))
+    return body.end(y=body("QuantizeLinear", y, "y_scale", "y_zero"))
 
 
 def _integer_convolution(node: Node) -> str | None:
@@ -188,11 +218,6 @@ def _integer_sums(node: Node, body: Body, *inputs: tuple[str, int]) -> str | Non
     shape, element = node.shape(place), _exact(node, weights, of_w)
     if shape is None or element is None:
         return None
-    attributes = {
-        name: found if isinstance(found, (int, str)) else list(found)
-        for name in ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-        if (found := node.attribute(name)) is not None
-    }
     # The differences are computed as integers, so that the convolution can be recognized as one of
     # integers.
     image, filters = body.cast(x, INT32), body.cast(w, INT32)
@@ -202,7 +227,15 @@ def _integer_sums(node: Node, body: Body, *inputs: tuple[str, int]) -> str | Non
         along = [-1] + [1] * (len(shape) - 1)
         filters = body("Sub", filters, body.reshape(body.cast(w_zero, INT32), along))
     image, filters = body.cast(image, element), body.cast(filters, element)
-    return body.cast(body("Conv", image, filters, **attributes), INT32)
+    return body.cast(body("Conv", image, filters, **_convolution_attributes(node)), INT32)
+
+
+def _convolution_attributes(node: Node) -> dict[str, Any]:
+    return {
+        name: found if isinstance(found, (int, str)) else list(found)
+        for name in ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+        if (found := node.attribute(name)) is not None
+    }
 
 
 def _exact(node: Node, weights: int, zero: int) -> int | None:

@@ -1,0 +1,142 @@
+"""Operators of com.microsoft, against ONNX Runtime, which defines them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="ONNX is not installed: pip install 'aotc[onnx]'")
+runtime = pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+from onnx import helper, numpy_helper  # noqa: E402
+
+import aotc  # noqa: E402
+
+# The scales and zero points of the operands and of the result.
+NUMBERS = {
+    "s": np.float32(0.02),
+    "z": np.uint8(131),
+    "t": np.float32(0.03),
+    "v": np.uint8(7),
+    "r": np.float32(0.05),
+    "u": np.uint8(90),
+    "p": np.float32(1 / 256),
+    "o": np.uint8(0),
+}
+BYTES, SHAPE = np.uint8, (2, 12, 9, 7)
+X, Y, RESULT = ["x", "s", "z"], ["y", "t", "v"], ["r", "u"]
+# Operator → its inputs and attributes.
+CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "QLinearAdd": ([*X, *Y, *RESULT], {}),
+    "QLinearMul": ([*X, *Y, *RESULT], {}),
+    "QLinearConcat": ([*RESULT, *X, *Y], {"axis": 1}),
+    "QLinearSigmoid": ([*X, "p", "o"], {}),
+    "QLinearLeakyRelu": ([*X, *RESULT], {"alpha": 0.2}),
+    "QLinearSoftmax": ([*X, "p", "o"], {"opset": 13, "axis": -1}),
+    "QLinearGlobalAveragePool": ([*X, *RESULT], {"channels_last": 0}),
+    "QLinearAveragePool": (
+        [*X, *RESULT],
+        {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+    ),
+    "QLinearWhere": (["c", *X, *Y, *RESULT], {}),
+}
+
+
+def model_of(operator: str, inputs: list[str], given: Any, weights: Any, options: Any) -> Any:
+    """A model of one node, between two others that have no types of their own."""
+    info, type_of = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype
+    renamed = ["x_copy" if name == "x" else name for name in inputs]
+    nodes = [
+        helper.make_node("Identity", ["x"], ["x_copy"]),
+        helper.make_node(operator, renamed, ["made"], domain="com.microsoft", **options),
+        helper.make_node("Identity", ["made"], ["result"]),
+    ]
+    used = {name: value for name, value in weights.items() if name in inputs}
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [info(name, type_of(value.dtype), value.shape) for name, value in given.items()],
+        [helper.make_empty_tensor_value_info("result")],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in used.items()],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def compared(model: Any, given: dict[str, Any], folder: Path) -> tuple[Any, Any]:
+    """What aotc and ONNX Runtime compute."""
+    session = runtime.InferenceSession(model.SerializeToString())
+    [expected] = session.run(None, given)
+    element = helper.np_dtype_to_tensor_dtype(expected.dtype)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("result", element, expected.shape))
+    onnx.save(model, folder / "net.onnx")
+    artifact = aotc.build(folder / "net.onnx", emit="shared", out=f"{folder}/", chips="sm_80")
+    library = aotc.load(artifact.path)
+    library.set_device("cpu")
+    return library.net(*given.values()), expected
+
+
+def steps(found: Any, expected: Any) -> Any:
+    assert found.dtype == expected.dtype
+    return np.abs(found.astype(int) - expected.astype(int))
+
+
+@pytest.mark.parametrize("operator", CASES)
+def test_quantized_operators(operator: str, tmp_path: Path) -> None:
+    """A result differs by one step if rounding decides between two."""
+    inputs, options = CASES[operator]
+    rng = np.random.default_rng(0)
+    given = {name: rng.integers(0, 256, SHAPE).astype(BYTES) for name in ("x", "y")}
+    given |= {"c": rng.integers(0, 2, SHAPE).astype(bool)}
+    given = {name: value for name, value in given.items() if name in inputs}
+    model = model_of(operator, inputs, given, NUMBERS, options)
+    difference = steps(*compared(model, given, tmp_path))
+    assert difference.max() <= 1
+    assert (difference != 0).mean() < 0.02
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+@pytest.mark.parametrize("is_float", [False, True])
+def test_gemm(transposed: int, is_float: bool, tmp_path: Path) -> None:
+    """With a scale for each column, a bias of 32 bits, and a result of bytes or floats."""
+    rng = np.random.default_rng(0)
+    shape = (40, 70) if transposed else (70, 40)
+    weights = NUMBERS | {
+        "b": rng.integers(-127, 128, shape).astype(np.int8),
+        "t": rng.uniform(0.01, 0.02, 40).astype(np.float32),
+        "v": np.zeros(40, np.int8),
+        "n": rng.integers(-20000, 20000, 40).astype(np.int32),
+        "r": np.float32(0.5),
+    }
+    given = {"x": rng.integers(0, 256, (20, 70)).astype(BYTES)}
+    inputs = [*X, "b", "t", "v", "n", *([] if is_float else RESULT)]
+    model = model_of("QGemm", inputs, given, weights, {"transB": transposed, "alpha": 0.5})
+    found, expected = compared(model, given, tmp_path)
+    if is_float:
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+    else:
+        assert steps(found, expected).max() <= 1
+        assert (found != expected).mean() < 0.01
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_products_of_floats_and_bytes(zero: bool, tmp_path: Path) -> None:
+    """DynamicQuantizeMatMul, and MatMulIntegerToFloat with the zero point of B alone."""
+    rng = np.random.default_rng(0)
+    weights = NUMBERS | {
+        "b": rng.integers(0, 256, (70, 40)).astype(BYTES),
+        "n": rng.standard_normal(40).astype(np.float32),
+    }
+    floats = {"x": rng.standard_normal((20, 70)).astype(np.float32)}
+    inputs = ["x", "b", "t", "v" if zero else "", "n"]
+    model = model_of("DynamicQuantizeMatMul", inputs, floats, weights, {})
+    found, expected = compared(model, floats, tmp_path)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+    bytes_ = {"x": rng.integers(0, 256, (20, 70)).astype(BYTES)}
+    inputs = ["x", "b", "s", "t", "z" if zero else "", "v", "n"]
+    model = model_of("MatMulIntegerToFloat", inputs, bytes_, weights, {})
+    (tmp_path / "other").mkdir()
+    found, expected = compared(model, bytes_, tmp_path / "other")
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-2)
