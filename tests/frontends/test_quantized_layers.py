@@ -298,3 +298,35 @@ def test_depthwise_convolutions_of_bytes(
     assert steps.max() <= 1
     assert (steps != 0).mean() < 0.001
     assert any(name.startswith("depthwise_conv_i8_cpu") for name in kernels), kernels
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+def test_a_pool_of_bytes_alone(kind: Any, tmp_path: Path) -> None:
+    """It leaves the rounding to the convolution before it, as pools between scales do."""
+    rng, least = np.random.default_rng(0), np.iinfo(kind).min
+    values = {"w": rng.integers(-127, 128, (16, 8, 3, 3), dtype=np.int8), "v": np.int8(0)}
+    values |= {"s": np.float32(0.02), "t": np.float32(0.01), "r": np.float32(0.3)}
+    values |= {"z": kind(least + 70), "u": kind(least + 100)}
+    nodes = [
+        helper.make_node("QLinearConv", ["x", "s", "z", "w", "t", "v", "r", "u"], ["c"]),
+        helper.make_node("MaxPool", ["c"], ["y"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+    ]
+    x = rng.integers(least, least + 256, (1, 8, 30, 30)).astype(kind)
+    info, type_ = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [info("x", type_, x.shape)],
+        [info("y", type_, [1, 16, 14, 14])],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in values.items()],
+    )
+    opset = helper.make_opsetid("", 17)
+    model = helper.make_model(graph, opset_imports=[opset], ir_version=8)
+    function, kernels = built(model, tmp_path)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    found = function(x)
+    assert found.dtype == expected.dtype
+    assert np.abs(found.astype(int) - expected.astype(int)).max() <= 1
+    products = [name for name in kernels if "gemm" in name and "_cpu" in name]
+    assert products
+    assert all("i8_cpu" in name and "epilogue" in name for name in products), products

@@ -152,3 +152,46 @@ func.func @constants(%x: tensor<2x6xf16>) -> tensor<2x6xf16> {
 // CHECK: %[[ALL:.*]] = arith.constant dense<[1.0{{.*}}, 2.0{{.*}}, 0.0{{.*}}, 0.0{{.*}}, 3.0{{.*}}, 4.0{{.*}}]> : tensor<6xf16>
 // CHECK-NOT: linalg.index
 // CHECK: linalg.generic {{.*}} ins(%arg0, %[[ALL]] :
+
+// A concatenation of any size that is rounded to bytes in two steps: the operands are, as the bytes are fewer.
+func.func @quantized(%x: tensor<?x6xf32>, %y: tensor<?x6xf32>, %n: index, %s: f32) -> tensor<?x6xi8> {
+  %c = tensor.concat dim(0) %x, %y : (tensor<?x6xf32>, tensor<?x6xf32>) -> tensor<?x6xf32>
+  %e = tensor.empty(%n) : tensor<?x6xf32>
+  %d = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%c : tensor<?x6xf32>) outs(%e : tensor<?x6xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.divf %in, %s : f32
+    linalg.yield %0 : f32
+  } -> tensor<?x6xf32>
+  %f = tensor.empty(%n) : tensor<?x6xi8>
+  %q = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%d : tensor<?x6xf32>) outs(%f : tensor<?x6xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %0 = math.roundeven %in : f32
+    %1 = arith.fptosi %0 : f32 to i8
+    linalg.yield %1 : i8
+  } -> tensor<?x6xi8>
+  return %q : tensor<?x6xi8>
+}
+
+// CHECK-LABEL: func.func @quantized
+// CHECK: linalg.generic {{.*}} ins(%arg0 : tensor<?x6xf32>)
+// CHECK: %[[X:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<?x6xi8>)
+// CHECK: linalg.generic {{.*}} ins(%arg1 : tensor<?x6xf32>)
+// CHECK: %[[Y:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<?x6xi8>)
+// CHECK: %[[Q:.*]] = tensor.concat dim(0) %[[X]], %[[Y]]
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[Q]]
+
+// One that has another reader as well is rounded afterwards.
+func.func @read_twice(%x: tensor<4x6xf32>, %y: tensor<4x6xf32>) -> (tensor<8x6xi8>, tensor<8x6xf32>) {
+  %c = tensor.concat dim(0) %x, %y : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %f = tensor.empty() : tensor<8x6xi8>
+  %q = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%c : tensor<8x6xf32>) outs(%f : tensor<8x6xi8>) {
+  ^bb0(%in: f32, %out: i8):
+    %1 = arith.fptosi %in : f32 to i8
+    linalg.yield %1 : i8
+  } -> tensor<8x6xi8>
+  return %q, %c : tensor<8x6xi8>, tensor<8x6xf32>
+}
+
+// CHECK-LABEL: func.func @read_twice
+// CHECK: tensor.concat dim(0) %arg0, %arg1 : (tensor<4x6xf32>, tensor<4x6xf32>)

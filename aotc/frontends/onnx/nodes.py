@@ -72,6 +72,15 @@ class Node(Struct, frozen=True):
                 return value.decode() if isinstance(value, bytes) else value
         return default
 
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of these attributes that the node has."""
+        found = {name: self.attribute(name) for name in names}
+        return {
+            name: value if isinstance(value, int | float | str) else list(value)
+            for name, value in found.items()
+            if value is not None
+        }
+
 
 def sizes(tensor: Any) -> tuple[int | None, ...] | None:
     """The sizes in the type of a tensor, with None for an unknown size. None if the rank is not

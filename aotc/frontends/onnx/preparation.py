@@ -28,14 +28,14 @@ from aotc.frontends.onnx.rewrites.implied_values import EARLY_VALUES, IMPLIED_VA
 from aotc.frontends.onnx.rewrites.microsoft import DOMAIN as MICROSOFT_DOMAIN
 from aotc.frontends.onnx.rewrites.microsoft import MICROSOFT_REWRITES
 from aotc.frontends.onnx.rewrites.narrow_types import NARROW_REWRITES, widened
-from aotc.frontends.onnx.rewrites.pools import SIZED_POOL_REWRITES
+from aotc.frontends.onnx.rewrites.pools import EARLY_POOL_REWRITES, SIZED_POOL_REWRITES
 from aotc.frontends.onnx.rewrites.runtime_values import EARLY_REWRITES
 from aotc.frontends.onnx.rewrites.scores import DOMAIN as ESTIMATORS_DOMAIN
 from aotc.frontends.onnx.rewrites.support_vectors import SUPPORT_VECTOR_REWRITES
 from aotc.frontends.onnx.rewrites.trees import TREE_REWRITES
 
 # Rewrites of operators that the later steps do not support or cannot analyze.
-_EARLY = (*EARLY_REWRITES, *NARROW_REWRITES)
+_EARLY = (*EARLY_REWRITES, *EARLY_POOL_REWRITES, *NARROW_REWRITES)
 _SIZED = (*SIZED_CONVOLUTION_REWRITES, *SIZED_POOL_REWRITES)
 # Rewrites of operators of other domains.
 _DOMAINS = {

@@ -18,6 +18,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.generics import has_reduction, maps_of
+from aotc.lower.tensors.quantized_concatenations import quantize_operands
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy
 from aotc.slices import static_lists
@@ -35,7 +36,13 @@ def fuse_concatenations(module: Any) -> list[tuple[Any, str]]:
     fused = []
     with module.context:
         for concat in ops.find(module.operation, "tensor.concat"):
-            if _empty(concat) or _fold(concat) or not _is_known(concat):
+            if _empty(concat) or _fold(concat):
+                continue
+            location = concat.location
+            if quantize_operands(concat):
+                fused.append((location, "its operands are quantized"))
+                continue
+            if not _is_known(concat):
                 continue
             extract = _only_extract(concat.results[0])
             if extract is not None or _is_read_elementwise(concat.results[0]):

@@ -41,14 +41,8 @@ def _unary(operator: str, *names: str) -> Callable[[Node], str | None]:
     """Rewrites an operator of one tensor, with those of its attributes that it has."""
 
     def rewritten(node: Node) -> str | None:
-        given = {name: node.attribute(name) for name in names}
-        attributes = {
-            name: value if isinstance(value, int | float | str) else list(value)
-            for name, value in given.items()
-            if value is not None
-        }
         body = Body(node.opset)
-        value = body(operator, _dequantized(node, body, 0), **attributes)
+        value = body(operator, _dequantized(node, body, 0), **node.given(*names))
         return body.end(y0=_quantized(node, body, value, 3))
 
     return rewritten

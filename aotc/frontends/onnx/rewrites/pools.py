@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from aotc.frontends.onnx.elements import DOUBLE, FLOAT
+from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT8, UINT8
 from aotc.frontends.onnx.nodes import Node, known_input
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 from aotc.frontends.onnx.rewrites.convolutions import pads_of
@@ -174,6 +174,20 @@ def _window(
     dilations = list(node.attribute("dilations", [1] * len(kernel)))
     return kernel, strides, dilations, list(pads_of(node, spatial, kernel, strides, dilations))
 
+
+def _pool_of_bytes(node: Node) -> str | None:
+    """A pool of floats, in which later passes find bytes. torch-mlir would widen them to 32 bits.
+    The scale is 1, so that nothing is rounded."""
+    if node.element(0) not in (INT8, UINT8) or len(node.proto.output) > 1:
+        return None
+    attributes = node.given("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
+    body = Body(node.opset)
+    one, zero = body.numbers(1.0), body.cast(body.integer(0), node.element(0))
+    pooled = body("MaxPool", body("DequantizeLinear", "x", one, zero), **attributes)
+    return body.end(y=body("QuantizeLinear", pooled, one, zero))
+
+
+EARLY_POOL_REWRITES = (Rewrite("MaxPool", "(x) => (y)", _pool_of_bytes),)
 
 POOL_REWRITES = (
     Rewrite("AveragePool", "(x) => (y)", _average_pool),

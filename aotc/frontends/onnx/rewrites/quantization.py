@@ -17,6 +17,8 @@ from aotc.frontends.onnx.rewrites.body import Body, Rewrite, constant
 _MOST_OF_8_BITS, _FIRST_WITHOUT_FLOAT = 255, 1 << 24
 # The first opset that has Round, and the first one with scales along an axis.
 _FIRST_ROUND, _FIRST_WITH_AXES = 11, 13
+# The attributes of convolutions.
+_CONVOLUTION = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 # The largest sums, in steps of the result, that are computed as f32.
 _MOST_STEPS = 1 << 18
 
@@ -199,7 +201,7 @@ def _convolution_of_floats(node: Node, body: Body) -> str:
     if node.has(8):
         scale = body("Mul", "x_scale", "w_scale")
         operands.append(body("Mul", body.cast("bias", FLOAT), scale))
-    y = body("Conv", *operands, **_convolution_attributes(node))
+    y = body("Conv", *operands, **node.given(*_CONVOLUTION))
     return body.end(y=body("QuantizeLinear", y, "y_scale", "y_zero"))
 
 
@@ -227,15 +229,7 @@ def _integer_sums(node: Node, body: Body, *inputs: tuple[str, int]) -> str | Non
         along = [-1] + [1] * (len(shape) - 1)
         filters = body("Sub", filters, body.reshape(body.cast(w_zero, INT32), along))
     image, filters = body.cast(image, element), body.cast(filters, element)
-    return body.cast(body("Conv", image, filters, **_convolution_attributes(node)), INT32)
-
-
-def _convolution_attributes(node: Node) -> dict[str, Any]:
-    return {
-        name: found if isinstance(found, (int, str)) else list(found)
-        for name in ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-        if (found := node.attribute(name)) is not None
-    }
+    return body.cast(body("Conv", image, filters, **node.given(*_CONVOLUTION)), INT32)
 
 
 def _exact(node: Node, weights: int, zero: int) -> int | None:
