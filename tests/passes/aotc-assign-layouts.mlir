@@ -5,6 +5,7 @@
 #all = affine_map<(n, f, y, x) -> (n, f, y, x)>
 #none = affine_map<(n, f, y, x) -> ()>
 
+memref.global "private" constant @joined : memref<8x16x1x2xf16> = dense<1.0>
 memref.global "private" constant @filter : memref<8x8x1x2xf16> = dense<1.0>
 memref.global "private" constant @of_rows : memref<8x8x1x2xf16> = dense<1.0>
 memref.global "private" constant @of_rows_last : memref<1x2x8x8xf16> = dense<1.0>
@@ -409,3 +410,35 @@ func.func @behind_a_product(%x: memref<2x8x6x7xf16>, %z: memref<2x8x5x5xf16>) {
 // CHECK-LABEL: func.func @behind_a_product
 // CHECK:         memref.alloc() : memref<2x6x7x8xf16>
 // CHECK:         memref.alloc() : memref<2x5x5x8xf16>
+
+// Of one image, slices have no batch: what is concatenated for a convolution has its channels last.
+func.func @concatenated(%x: memref<8x6x7xf16>, %z: memref<8x6x6xf16>) {
+  %w = memref.get_global @joined : memref<8x16x1x2xf16>
+  %image = memref.alloc() : memref<1x16x6x7xf16>
+  %first = memref.subview %image[0, 0, 0, 0] [1, 8, 6, 7] [1, 1, 1, 1] : memref<1x16x6x7xf16> to memref<8x6x7xf16, strided<[42, 7, 1]>>
+  linalg.generic {indexing_maps = [affine_map<(c, y, x) -> (c, y, x)>, affine_map<(c, y, x) -> (c, y, x)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : memref<8x6x7xf16>) outs(%first : memref<8x6x7xf16, strided<[42, 7, 1]>>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  %second = memref.subview %image[0, 8, 0, 0] [1, 8, 6, 7] [1, 1, 1, 1] : memref<1x16x6x7xf16> to memref<8x6x7xf16, strided<[42, 7, 1], offset: 336>>
+  linalg.generic {indexing_maps = [affine_map<(c, y, x) -> (c, y, x)>, affine_map<(c, y, x) -> (c, y, x)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : memref<8x6x7xf16>) outs(%second : memref<8x6x7xf16, strided<[42, 7, 1], offset: 336>>) {
+  ^bb0(%in: f16, %old: f16):
+    linalg.yield %in : f16
+  }
+  %flat = memref.collapse_shape %image [[0, 1], [2], [3]] : memref<1x16x6x7xf16> into memref<16x6x7xf16>
+  linalg.generic {indexing_maps = [affine_map<(f, y, x, c, r, s) -> (c, y + r, x + s)>, affine_map<(f, y, x, c, r, s) -> (f, c, r, s)>, affine_map<(f, y, x, c, r, s) -> (f, y, x)>], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%flat, %w : memref<16x6x7xf16>, memref<8x16x1x2xf16>) outs(%z : memref<8x6x6xf16>) {
+  ^bb0(%a: f16, %b: f16, %old: f16):
+    %product = arith.mulf %a, %b : f16
+    %next = arith.addf %old, %product : f16
+    linalg.yield %next : f16
+  }
+  memref.dealloc %image : memref<1x16x6x7xf16>
+  return
+}
+
+// CHECK-LABEL: func.func @concatenated
+// CHECK:         %[[JOINED:.*]] = memref.alloc() : memref<6x7x1x16xf16>
+// CHECK:         memref.subview %[[JOINED]][0, 0, 0, 0] [6, 7, 1, 8] [1, 1, 1, 1] : memref<6x7x1x16xf16> to memref<6x7x8xf16, strided<[112, 16, 1]>>
+// CHECK:         memref.subview %[[JOINED]][0, 0, 0, 8] [6, 7, 1, 8] [1, 1, 1, 1] : memref<6x7x1x16xf16> to memref<6x7x8xf16, strided<[112, 16, 1], offset: 8>>
+// CHECK:         memref.collapse_shape %[[JOINED]] {{\[\[}}0], [1], [2, 3]] : memref<6x7x1x16xf16> into memref<6x7x16xf16>

@@ -13,7 +13,7 @@ from aotc import ops
 from aotc.analysis.generics import maps_of, set_maps
 from aotc.builder.numbers import Value
 from aotc.mlir import ir
-from aotc.slices import create_slice, mixed_lists, static_numbers
+from aotc.slices import create_slice, mixed_lists, static_lists, static_numbers
 
 Dimensions = frozenset[int]
 
@@ -50,8 +50,8 @@ def last_of_view(view: Any, last: Dimensions) -> Dimensions | None:
             elif not last.isdisjoint(group):
                 return None
         return frozenset(found)
-    is_of_rank = view.operands[0].type.rank == view.results[0].type.rank
-    return last if is_of_rank else None
+    kept = _kept_dimensions(view)
+    return frozenset(kept.index(one) for one in last if one in kept)
 
 
 def last_of_source(view: Any, last: Dimensions) -> Dimensions:
@@ -62,7 +62,25 @@ def last_of_source(view: Any, last: Dimensions) -> Dimensions:
     if view.name == COLLAPSE:
         groups = ops.groups_of(view)
         return frozenset(one for i in last for one in groups[i])
-    return last
+    kept = _kept_dimensions(view)
+    return frozenset(kept[one] for one in last)
+
+
+def _kept_dimensions(view: Any) -> list[int]:
+    """The dimensions of its source that a subview has, in order. The others are of size 1."""
+    _, sizes, steps = static_lists(view)
+    source, sliced = (ir.MemRefType(one.type) for one in (view.operands[0], view.results[0]))
+    if source.rank == sliced.rank:
+        return list(range(source.rank))
+    strides, _ = source.get_strides_and_offset()
+    left = list(zip(sliced.shape, sliced.get_strides_and_offset()[0], strict=True))
+    kept = []
+    for i, (size, step, stride) in enumerate(zip(sizes, steps, strides, strict=True)):
+        if left and left[0] == (size, _times(step, stride)):
+            kept.append(i)
+            del left[0]
+    assert not left
+    return kept
 
 
 def can_follow(value: Value, last: Dimensions) -> bool:
@@ -182,23 +200,25 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
 
 
 def _subview(view: Any, source: Value, order: Sequence[int]) -> Value:
-    """Recreates a subview that keeps the rank. The buffer is contiguous."""
+    """Recreates a subview. The buffer is contiguous."""
+    dimensions = _kept_dimensions(view)
+    kept = [place for place, i in enumerate(order) if i in dimensions]
     lists = [[mixed[i] for i in order] for mixed in mixed_lists(view)]
     statics = list(map(static_numbers, lists))
-    type_ = _sliced_type(ir.MemRefType(source.type), view.results[0].type, order, statics)
+    type_ = _sliced_type(ir.MemRefType(source.type), kept, statics)
     return create_slice(SUBVIEW, [source], type_, *lists)
 
 
-def _sliced_type(source: Any, old: Any, order: Sequence[int], statics: list[list[int]]) -> Any:
-    """The type of a slice, as inferred by `memref.subview`."""
-    offsets, _, steps = statics
+def _sliced_type(source: Any, kept: Sequence[int], statics: list[list[int]]) -> Any:
+    """The type of a slice with the dimensions `kept`, as inferred by `memref.subview`."""
+    offsets, sizes, steps = statics
     strides, begin = source.get_strides_and_offset()
     for offset, stride in zip(offsets, strides, strict=True):
         product = 0 if offset == 0 else _times(offset, stride)
         begin = _UNKNOWN if _UNKNOWN in (begin, product) else begin + product
-    sliced = [_times(step, stride) for step, stride in zip(steps, strides, strict=True)]
+    sliced = [_times(steps[i], strides[i]) for i in kept]
     layout = ir.StridedLayoutAttr.get(begin, sliced)
-    return ir.MemRefType.get([old.shape[i] for i in order], source.element_type, layout)
+    return ir.MemRefType.get([sizes[i] for i in kept], source.element_type, layout)
 
 
 def _reshaped_type(source: Any, shape: Sequence[int], groups: Sequence[Sequence[int]]) -> Any:
