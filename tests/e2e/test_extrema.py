@@ -3,6 +3,7 @@ elements, from a carried start, and without elements."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -218,3 +219,55 @@ def test_everything(library: Library, value: int) -> None:
     place = np.full(1, -1, np.int64)
     library.call("everything", x, place)
     assert place[0] == (700_000 if value > 0 else 0)
+
+
+@pytest.mark.parametrize("element", ["f16", "bf16"])
+def test_of_sixteen_bits(element: str, tmp_path: Path) -> None:
+    """Maxima and minima of rows that loops carry: with infinities, zeros of both signs and NaN of
+    both signs, which only two of the operations ignore."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    kind = np.float16 if element == "f16" else ml_dtypes.bfloat16
+    starts = {"maximumf": -np.inf, "minimumf": np.inf, "maxnumf": -np.inf, "minnumf": np.inf}
+    bits = {"f16": ("0xFC00", "0x7C00"), "bf16": ("0xFF80", "0x7F80")}[element]
+    text = "".join(
+        f"""
+func.func @{name}(%x: memref<?x?x{element}>, %v: memref<?x{element}>)
+    attributes {{llvm.emit_c_interface}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %start = arith.constant {bits[start > 0]} : {element}
+  %m = memref.dim %x, %c0 : memref<?x?x{element}>
+  %n = memref.dim %x, %c1 : memref<?x?x{element}>
+  scf.parallel (%r) = (%c0) to (%m) step (%c1) {{
+    %best = scf.for %j = %c0 to %n step %c1 iter_args(%old = %start) -> ({element}) {{
+      %new = memref.load %x[%r, %j] : memref<?x?x{element}>
+      %next = arith.{name} %old, %new : {element}
+      scf.yield %next : {element}
+    }}
+    memref.store %best, %v[%r] : memref<?x{element}>
+  }}
+  return
+}}"""
+        for name, start in starts.items()
+    )
+    library = build_library(text, tmp_path)
+    x = (RANDOM.standard_normal((60, 7)) * 100).astype(kind)
+    x[:20] = -np.abs(x[:20])
+    x[20:30] = np.abs(x[20:30])
+    special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, -0.0], kind)
+    for row in range(0, 60, 2):
+        places = RANDOM.permutation(7)[:3]
+        x[row, places] = RANDOM.permutation(special)[:3]
+    x[1], x[3] = special[[4, 5] * 3 + [5]], special[[0, 1] * 3 + [0]]
+    references = {
+        "maximumf": np.maximum.reduce,
+        "minimumf": np.minimum.reduce,
+        "maxnumf": np.fmax.reduce,
+        "minnumf": np.fmin.reduce,
+    }
+    for name, start in starts.items():
+        wide = np.concatenate([x.astype(np.float32), np.full((60, 1), start, np.float32)], 1)
+        expected = references[name](wide, axis=1)
+        found = np.zeros(60, kind)
+        library.call(name, x, found)
+        np.testing.assert_array_equal(found.astype(np.float32), expected)

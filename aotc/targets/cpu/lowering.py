@@ -17,6 +17,7 @@ from aotc.rewrites.packed_vectors import widen_packed_vectors
 from aotc.rewrites.run import PassWatch, run_pipeline
 from aotc.rewrites.small_floats import expand_small_floats
 from aotc.symbols import has_body
+from aotc.targets.cpu.expand.narrow_extrema import carry_extrema_as_integers
 from aotc.targets.cpu.expand.padded_loads import load_under_conditions
 
 _TO_LLVM = (
@@ -55,6 +56,7 @@ def lower_to_llvm(module: Any, watch: PassWatch) -> None:
     expand_masked_writes(module.operation)
     expand_bit_casts(module.operation)
     _run(module, TO_LOOPS, watch)
+    carry_extrema_as_integers(module.operation)
     replace_math(module, in_loops=True)
     expand_small_floats(module.operation, watch)
     _run(module, TO_BRANCHES, watch)
