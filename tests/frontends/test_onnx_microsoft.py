@@ -140,3 +140,53 @@ def test_products_of_floats_and_bytes(zero: bool, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     found, expected = compared(model, bytes_, tmp_path / "other")
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("bits", "rows", "opset", "zeros"),
+    [
+        (4, 256, 21, "none"),
+        (4, 256, 21, "packed"),
+        (4, 256, 21, "floats"),
+        (4, 250, 17, "packed"),
+        (2, 256, 18, "packed"),
+        (8, 256, 18, "none"),
+    ],
+)
+def test_weights_of_few_bits(bits: int, rows: int, opset: int, zeros: str, tmp_path: Path) -> None:
+    """MatMulNBits of a vector reads the packed weights; a last block may have more than the
+    matrix."""
+    rng = np.random.default_rng(0)
+    columns, size, in_a_byte = 1100, 64, 8 // bits
+    blocks = -(-rows // size)
+    integers = rng.integers(0, 1 << bits, (columns, blocks, size))
+    zero = rng.integers(0, 1 << bits, (columns, blocks))
+    scales = rng.uniform(0.01, 0.02, (columns, blocks)).astype(np.float32)
+
+    def packed(values: Any) -> Any:
+        padded = np.pad(values, [*[(0, 0)] * (values.ndim - 1), (0, -values.shape[-1] % in_a_byte)])
+        parts = padded.reshape(*values.shape[:-1], -1, in_a_byte)
+        return (parts << np.arange(0, 8, bits)).sum(-1).astype(np.uint8)
+
+    bias = rng.standard_normal(columns).astype(np.float32)
+    weights = {"q": packed(integers), "s": scales.reshape(-1), "n": bias}
+    if zeros == "none":
+        zero = np.full_like(zero, 1 << bits - 1)
+    else:
+        weights["z"] = packed(zero) if zeros == "packed" else zero.astype(np.float32)
+    matrix = ((integers - zero[..., None]) * scales[..., None]).reshape(columns, -1)[:, :rows]
+    given = {"x": rng.standard_normal((1, rows)).astype(np.float32)}
+    inputs = ["x", "q", "s", "z" if "z" in weights else "", "", "n"]
+    options = {"K": rows, "N": columns, "bits": bits, "block_size": size}
+    model = model_of("MatMulNBits", inputs, given, weights, options)
+    model.opset_import[0].version = opset
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("result", 1, [1, columns]))
+    onnx.save(model, tmp_path / "net.onnx")
+    artifact = aotc.build(tmp_path / "net.onnx", emit="shared", out=f"{tmp_path}/", chips="sm_80")
+    library = aotc.load(artifact.path)
+    library.set_device("cpu")
+    expected = given["x"].astype(np.float64) @ matrix.T + bias
+    np.testing.assert_allclose(library.net(given["x"]), expected, rtol=1e-4, atol=1e-4)
+    names = {kernel.name for kernel in artifact.manifest.kernels}
+    if opset > 17:
+        assert any(name.startswith(f"cpu_gemv_f32_w{bits}") for name in names), names

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aotc.frontends.onnx.elements import FLOAT, INT32
+from aotc.frontends.onnx.elements import FLOAT, INT32, UINT8
 from aotc.frontends.onnx.nodes import Node
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
 DOMAIN = "com.microsoft"
 # The first opset in which Softmax is along one axis.
 _FIRST_WITH_ONE_AXIS = 13
+# The first opset that has BitwiseAnd.
+_FIRST_BITWISE = 18
 
 
 def _dequantized(node: Node, body: Body, index: int) -> str:
@@ -121,6 +123,38 @@ def _scaled_sums(
     return body.end(y0=body("Add", value, f"i{bias}") if node.has(bias) else value)
 
 
+def _packed_matmul(node: Node) -> str | None:
+    """A matrix of integers of `bits` bits, packed into bytes with the first one in the low bits.
+    Each block of a column has a scale, and may have a zero point, packed likewise or a float."""
+    names = ("N", "K", "bits", "block_size")
+    columns, rows, bits, size = (node.attribute(name, 4 if name == "bits" else 0) for name in names)
+    if node.has(4) or bits not in (2, 4, 8) or not size or not all((columns, rows)):
+        return None
+    body, element, blocks = Body(node.opset), node.element(2), -(-rows // size)
+
+    def unpacked(value: str) -> str:
+        if bits < 8:
+            shifts = body.cast(body.ints(range(0, 8, bits)), UINT8)
+            shifted = body("BitShift", body.unsqueeze(value, -1), shifts, direction="RIGHT")
+            operator, least = ("BitwiseAnd", 1) if node.opset >= _FIRST_BITWISE else ("Mod", 0)
+            value = body(operator, shifted, body.cast(body.integer((1 << bits) - least), UINT8))
+        return body.reshape(value, [columns, -1])
+
+    zero = body.cast(body.integer(1 << bits - 1), element)
+    if node.has(3):
+        is_float = node.element(3) == element
+        # The last byte may have more than the last block's.
+        zeros = "i3" if is_float else body.cast(body.part(unpacked("i3"), 0, blocks, 1), element)
+        zero = body.reshape(zeros, [columns, blocks, 1])
+    integers = body.cast(body.reshape(unpacked("i1"), [columns, blocks, size]), element)
+    scaled = body("Mul", body("Sub", integers, zero), body.reshape("i2", [columns, blocks, 1]))
+    matrix = body.reshape(scaled, [columns, blocks * size])
+    if rows < blocks * size:
+        matrix = body.part(matrix, 0, rows, 1)
+    value = body("MatMul", "i0", body("Transpose", matrix, perm=[1, 0]))
+    return body.end(y0=body("Add", value, "i5") if node.has(5) else value)
+
+
 _PLACES = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 
 MICROSOFT_REWRITES = tuple(
@@ -128,6 +162,7 @@ MICROSOFT_REWRITES = tuple(
     for operator, body in (
         ("DynamicQuantizeMatMul", _dynamic_matmul),
         ("MatMulIntegerToFloat", _integer_matmul),
+        ("MatMulNBits", _packed_matmul),
         ("QGemm", _gemm),
         ("QLinearAdd", _binary("Add")),
         ("QLinearAveragePool", _pool("AveragePool", *_PLACES)),

@@ -136,7 +136,8 @@ class _Fusion:
             raise _NoContractionError
         if isinstance(expression, Element):
             before = self.reader.step(expression)
-            if isinstance(before, Element | Operation | Constant):
+            is_unpacked = isinstance(before, Operation) and self._is_small_byte(expression)
+            if isinstance(before, Element | Operation | Constant) and not is_unpacked:
                 return self._read(before, depth + 1)
             if not any(one.is_same(expression) for one in self._elements()):
                 self.leaves.append(_Leaf(expression.tensor, expression.index))
@@ -147,6 +148,17 @@ class _Fusion:
         if isinstance(expression, Constant):
             return expression
         raise _NoContractionError
+
+    def _is_small_byte(self, element: Element) -> bool:
+        """Whether the element is of a tensor of bytes that is much smaller than the matrix, such as
+        zero points of 4 bits that were unpacked. The kernel loads them, and does not unpack them
+        for each weight."""
+        type_ = element.tensor.type
+        is_byte = str(type_.element_type) == f"i{_NARROW_BITS}" and type_.has_static_shape
+        return is_byte and self._is_small(type_)
+
+    def _is_small(self, type_: Any) -> bool:
+        return bool(math.prod(type_.shape) * _LEAST_GROUP <= math.prod(self.sizes.values()))
 
     def _elements(self) -> list[Element]:
         return [Element(leaf.tensor, leaf.index) for leaf in self.leaves]
@@ -160,7 +172,7 @@ class _Fusion:
             type_ = leaf.tensor.type
             if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
                 return False
-            if math.prod(type_.shape) * _LEAST_GROUP > count:
+            if not self._is_small(type_):
                 large.append(type_)
         if len(large) != 1 or element.width <= _NARROW_BITS or math.prod(large[0].shape) > count:
             return False
@@ -176,9 +188,7 @@ class _Fusion:
         for leaf in self.leaves:
             for place in leaf.index:
                 if isinstance(place, tuple):
-                    if place[0] not in ("high", "low") or place[1] != _K:
-                        raise _NoContractionError
-                    divisors.add(place[2])
+                    divisors.update(self._weights(place))
                 elif place not in (_ROW, _K, 0):
                     raise _NoContractionError
         steps = sorted(divisors, reverse=True)
@@ -186,6 +196,17 @@ class _Fusion:
         if any(larger % smaller for larger, smaller in pairs):
             raise _NoContractionError
         return [larger // smaller for larger, smaller in pairs]
+
+    def _weights(self, place: Place) -> tuple[int, int]:
+        """The weights in K of the lowest digit of an index, and of the first one above the index:
+        1 and the size of K for K itself."""
+        if place == _K:
+            return 1, self.sizes[_K]
+        if not isinstance(place, tuple) or place[0] not in ("high", "low"):
+            raise _NoContractionError
+        least, end = self._weights(place[1])
+        middle = least * place[2]
+        return (middle, end) if place[0] == "high" else (least, middle)
 
     def _digits(self, place: Place) -> list[int]:
         """The loops of the new operation that an index consists of."""
@@ -197,10 +218,8 @@ class _Fusion:
             return [self.columns]
         weights = [math.prod(self.radices[i + 1 :]) for i in range(len(self.radices))]
         loops = [(1 + self.columns + i, weight) for i, weight in enumerate(weights)]
-        if isinstance(place, tuple):
-            is_high = place[0] == "high"
-            return [i for i, weight in loops if (weight >= place[2]) == is_high]
-        return [i for i, _ in loops]
+        least, end = self._weights(place)
+        return [i for i, weight in loops if least <= weight < end]
 
     # --- The new operation ---------------------------------------------------------------
 

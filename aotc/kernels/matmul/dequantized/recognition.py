@@ -107,9 +107,12 @@ def recognise_product(generic: Any, roots: Roots) -> Product | None:
         and len(one) > 1
         and one == (row, *digits[: len(one) - 1])
     ]
-    if len(found) != 1:
+    if not found:
         return None
-    (packed,) = found
+    # Zero points of groups may be bytes, too.
+    packed = max(found, key=lambda i: len(places[i]))
+    if sum(len(places[i]) == len(places[packed]) for i in found) > 1:
+        return None
     sizes = {
         loop: int(size)
         for value, one in zip(inputs, places, strict=True)
