@@ -190,3 +190,62 @@ def test_weights_of_few_bits(bits: int, rows: int, opset: int, zeros: str, tmp_p
     names = {kernel.name for kernel in artifact.manifest.kernels}
     if opset > 17:
         assert any(name.startswith(f"cpu_gemv_f32_w{bits}") for name in names), names
+
+
+# Operator → the shapes of its inputs, of which only the first two are no constants, and attributes.
+FUSED: dict[str, tuple[str, list[tuple[int, ...]], dict[str, Any]]] = {
+    "gelu": ("Gelu", [(3, 40)], {}),
+    "with a bias": ("BiasGelu", [(3, 40), (40,)], {}),
+    "of tanh": ("FastGelu", [(3, 40), (40,)], {}),
+    "of sigmoid": ("QuickGelu", [(3, 40)], {"alpha": 1.5}),
+    "norm": ("SkipLayerNormalization", [(2, 5, 40), (2, 5, 40), (40,)], {"epsilon": 1e-5}),
+    "norm with biases": (
+        "SkipLayerNormalization",
+        [(2, 5, 40), (5, 40), (40,), (40,), (40,)],
+        {"epsilon": 1e-5},
+    ),
+    "matmul": ("FusedMatMul", [(2, 7, 5), (2, 9, 7)], {"transA": 1, "transB": 1, "alpha": 0.5}),
+    "gemm": (
+        "FusedGemm",
+        [(7, 5), (7, 9), (9,)],
+        {"transA": 1, "activation": "LeakyRelu", "activation_alpha": 0.2},
+    ),
+    "convolution": (
+        "FusedConv",
+        [(1, 4, 9, 11), (8, 4, 3, 3), (8,), (1, 8, 5, 6)],
+        {
+            "activation": "HardSigmoid",
+            "activation_params": [0.3, 0.4],
+            "pads": [1, 1, 1, 1],
+            "strides": [2, 2],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FUSED)
+def test_fused_operators(case: str, tmp_path: Path) -> None:
+    operator, shapes, options = FUSED[case]
+    rng = np.random.default_rng(0)
+    names = ["x", *"abcd"[: len(shapes) - 1]]
+    values = {
+        name: rng.standard_normal(shape).astype(np.float32)
+        for name, shape in zip(names, shapes, strict=True)
+    }
+    given = {name: values[name] for name in names[:2]}
+    weights = {name: values[name] for name in names[2:]}
+    model = model_of(operator, names, given, weights, options)
+    found, expected = compared(model, given, tmp_path)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_sum_behind_a_norm(tmp_path: Path) -> None:
+    """SkipLayerNormalization also has the sum as a result, beside two of training."""
+    rng = np.random.default_rng(0)
+    given = {name: rng.standard_normal((2, 5, 40)).astype(np.float32) for name in "xa"}
+    weights = {"b": rng.standard_normal(40).astype(np.float32)}
+    model = model_of("SkipLayerNormalization", ["x", "a", "b"], given, weights, {"epsilon": 1e-5})
+    model.graph.node[1].output.extend(["", "", "sum"])
+    model.graph.node[2].CopyFrom(helper.make_node("Add", ["made", "sum"], ["result"]))
+    found, expected = compared(model, given, tmp_path)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -24,6 +24,7 @@ from aotc.frontends.onnx.rewrites.apply import (
 )
 from aotc.frontends.onnx.rewrites.convolutions import SIZED_CONVOLUTION_REWRITES
 from aotc.frontends.onnx.rewrites.estimators import ESTIMATOR_REWRITES
+from aotc.frontends.onnx.rewrites.fused import FUSED_REWRITES
 from aotc.frontends.onnx.rewrites.implied_values import EARLY_VALUES, IMPLIED_VALUES
 from aotc.frontends.onnx.rewrites.microsoft import DOMAIN as MICROSOFT_DOMAIN
 from aotc.frontends.onnx.rewrites.microsoft import MICROSOFT_REWRITES
@@ -40,7 +41,7 @@ _SIZED = (*SIZED_CONVOLUTION_REWRITES, *SIZED_POOL_REWRITES)
 # Rewrites of operators of other domains.
 _DOMAINS = {
     ESTIMATORS_DOMAIN: (*ESTIMATOR_REWRITES, *SUPPORT_VECTOR_REWRITES, *TREE_REWRITES),
-    MICROSOFT_DOMAIN: MICROSOFT_REWRITES,
+    MICROSOFT_DOMAIN: (*FUSED_REWRITES, *MICROSOFT_REWRITES),
 }
 # The most rounds of these rewrites. onnx can only infer the result types of such an operator after
 # it was rewritten, and the next operator may need them.
