@@ -51,7 +51,7 @@ def last_of_view(view: Any, last: Dimensions) -> Dimensions | None:
                 return None
         return frozenset(found)
     kept = _kept_dimensions(view)
-    return frozenset(kept.index(one) for one in last if one in kept)
+    return None if kept is None else frozenset(kept.index(one) for one in last if one in kept)
 
 
 def last_of_source(view: Any, last: Dimensions) -> Dimensions:
@@ -63,11 +63,12 @@ def last_of_source(view: Any, last: Dimensions) -> Dimensions:
         groups = ops.groups_of(view)
         return frozenset(one for i in last for one in groups[i])
     kept = _kept_dimensions(view)
-    return frozenset(kept[one] for one in last)
+    return frozenset(kept[one] for one in last) if kept is not None else frozenset()
 
 
-def _kept_dimensions(view: Any) -> list[int]:
-    """The dimensions of its source that a subview has, in order. The others are of size 1."""
+def _kept_dimensions(view: Any) -> list[int] | None:
+    """The dimensions of its source that a subview has, in order; the others are of size 1. None if
+    the strides of its type do not say which."""
     _, sizes, steps = static_lists(view)
     source, sliced = (ir.MemRefType(one.type) for one in (view.operands[0], view.results[0]))
     if source.rank == sliced.rank:
@@ -79,8 +80,7 @@ def _kept_dimensions(view: Any) -> list[int]:
         if left and left[0] == (size, _times(step, stride)):
             kept.append(i)
             del left[0]
-    assert not left
-    return kept
+    return None if left else kept
 
 
 def can_follow(value: Value, last: Dimensions) -> bool:
@@ -202,6 +202,7 @@ def _view(view: Any, source: Value, order: Sequence[int], last: Dimensions) -> V
 def _subview(view: Any, source: Value, order: Sequence[int]) -> Value:
     """Recreates a subview. The buffer is contiguous."""
     dimensions = _kept_dimensions(view)
+    assert dimensions is not None
     kept = [place for place, i in enumerate(order) if i in dimensions]
     lists = [[mixed[i] for i in order] for mixed in mixed_lists(view)]
     statics = list(map(static_numbers, lists))
