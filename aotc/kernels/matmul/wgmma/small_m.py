@@ -40,6 +40,8 @@ _LEAST_K = 256
 # more, programmatic dependent launch is off, as the next kernel's blocks would delay this kernel's
 # last ones.
 _MANY_COLUMNS, _TOO_MANY_COLUMNS = 8448, 16896
+# The least elements of a matrix that few rows of f32 are multiplied by in one pass.
+_LARGE_MATRIX = 1 << 18
 
 
 class SmallM(Struct, frozen=True):
@@ -75,13 +77,23 @@ def _kernel(problem: Problem, rows: int) -> tuple[MatmulFamily[Any], Any] | None
         return None
     tensor_cores = _tensor_cores(problem, rows)
     if rows > 1:
-        return (WGMMA, tensor_cores) if tensor_cores else None
+        return (WGMMA, tensor_cores) if tensor_cores else _one_pass(problem, rows)
     is_wide = problem.n is not None and problem.n >= _MANY_COLUMNS
     if tensor_cores and not problem.b.transposed and not is_wide:
         return WGMMA, tensor_cores
     one_pass = GEMV.variants(problem)
     uses_pdl = problem.b.transposed or (problem.n or 0) < _TOO_MANY_COLUMNS
     return (GEMV, replace(one_pass[0], uses_pdl=uses_pdl)) if one_pass else None
+
+
+def _one_pass(problem: Problem, rows: int) -> tuple[MatmulFamily[Any], Any] | None:
+    """The variant for up to so many rows, if their number is not known, of types without a wgmma,
+    such as f32; None if there is none, or if the other matrix is small."""
+    is_large = (problem.n or 0) * (problem.k or 0) >= _LARGE_MATRIX
+    if problem.m is not None or rows > _ROWS_OF_TWO or not is_large:
+        return None
+    found = GEMV.variants(_with_rows(problem, MOST_ROWS_OF_SMALL_M))
+    return (GEMV, found[0]) if found and GEMV.can_implement(problem, found[0]) else None
 
 
 def _tensor_cores(problem: Problem, rows: int) -> Variant | None:
