@@ -106,6 +106,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         _convolved((1, 1), "SAME", preferred_element_type=np.float32),
         [("n, 2, 8, 8", np.float16), ("4, 2, 3, 3", np.float16)],
     ),
+    "smaller than the window": (_convolved((2, 2), "VALID"), ["2, 2, n, 5", "3, 2, 3, 3"]),
     "slope": (jax.grad(_loss), ["4, 5", "n, 4", ("n", INTEGERS)]),
     "sorted": (lambda x: (jnp.sort(x, 0), jnp.argmax(x, 0)), ["n, m"]),
     "random": (lambda x: x + jax.random.normal(jax.random.key(0), x.shape), ["n, m"]),

@@ -68,9 +68,12 @@ class Convolution:
         sizes[self._channels[2]] = self._result.get_dim_size(self._channels[2])
         for i, (axis, at) in enumerate(zip(self._spatial, self._made_spatial, strict=True)):
             window = self._dilations[i] * (self._size_of_filter(i) - 1) + 1
-            room = folded("arith.addi", given[axis], sum(self._padding[i]) - window)
-            steps = room if self._strides[i] == 1 else ("arith.divsi", room, self._strides[i])
-            sizes[at] = folded("arith.addi", steps, 1)
+            more = sum(self._padding[i]) - window + self._strides[i]
+            room = folded("arith.addi", given[axis], more)
+            if more < 0:
+                # An image that is smaller than the window has no result.
+                room = folded("arith.maxsi", room, 0)
+            sizes[at] = folded("arith.divsi", room, self._strides[i])
         return sizes
 
     def lines(self) -> list[str]:

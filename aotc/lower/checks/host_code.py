@@ -10,6 +10,7 @@ from aotc.analysis.functions import CALLS, Functions
 from aotc.errors import InputError
 from aotc.input.entries import ENTRY_ATTRIBUTE, PROGRAM_MAIN
 from aotc.input.source import Source
+from aotc.mlir import ir
 from aotc.ops import symbol_of
 
 _OF_THREADS = {
@@ -22,6 +23,8 @@ _OF_THREADS = {
 }
 _DIALECTS_OF_THREADS = ("gpu.subgroup_mma_", "nvgpu.", "nvvm.")
 _OF_THE_HOST = ("nvgpu.tma.create.descriptor",)
+_BUFFERS = ("memref.alloc", "memref.alloca")
+_OF_BLOCKS = ("#gpu.address_space<workgroup>", "3 : i64", "3")
 # The bodies of these operations may become kernels.
 _PARALLEL_BODIES = ("affine.parallel", "gpu.launch", "scf.forall", "scf.parallel")
 
@@ -35,6 +38,8 @@ def check_host_code(source: Source, *, is_outlined: bool) -> None:
     bodies = () if is_outlined else _PARALLEL_BODIES
     for function in _of_the_host(source.module, bodies):
         for operation in ops.walk(function):
+            if not is_outlined and operation.name in _BUFFERS:
+                _check_memory(source, operation)
             if not _is_of_threads(operation.name) or _is_inside(operation, bodies):
                 continue
             place = source.place(operation.location)
@@ -44,6 +49,22 @@ def check_host_code(source: Source, *, is_outlined: bool) -> None:
                 f"@{symbol_of(function)}.",
                 hint="Put it into a gpu.launch or a gpu.func.",
             )
+
+
+def _check_memory(source: Source, buffer: Any) -> None:
+    """Raises InputError for a buffer in the memory of a block, if there is no block: of the loops
+    in host code, aotc decides which a block executes."""
+    space = ir.MemRefType(buffer.results[0].type).memory_space
+    if str(space) not in _OF_BLOCKS or ops.enclosing(buffer, "gpu.launch") is not None:
+        return
+    place = source.place(buffer.location)
+    where = f"{place}: " if place else ""
+    raise InputError(
+        f"{where}{buffer.name} of {buffer.results[0].type}: a block's memory is for kernels; here "
+        "it is in host code.",
+        hint="Leave the memory space out: aotc puts buffers of tiles into shared memory. Or write "
+        "a gpu.launch with workgroup buffers.",
+    )
 
 
 def _is_of_threads(name: str) -> bool:

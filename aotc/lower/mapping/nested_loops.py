@@ -46,6 +46,9 @@ _MOST_BLOCKS, _ALIGNMENT = 1024, 256
 _BUFFERS = ("memref.alloc", "memref.alloca")
 _BRANCHES, _QUIET = ("scf.for", "scf.if"), ("memref.dealloc", "cf.assert", "scf.yield")
 _LEAST = ("arith.minsi", "arith.minui")
+_VIEWS = ("memref.subview", "memref.cast", "memref.expand_shape", "memref.collapse_shape")
+# The most steps to a bound of a size.
+_MOST_STEPS = 8
 
 
 class NestedLoops(Struct, frozen=True):
@@ -80,6 +83,9 @@ def plan_nested_loops(loop: Any) -> NestedLoops | None:
         return None
     if any(len(one.results) > 0 for one in inner) or not all(map(_is_understood, uniform)):
         return None
+    if allocations and any(map(_carries_buffers, uniform)):
+        # An iteration would get the buffer that it reads.
+        return None
     threads = max(_LEAST_POINTS, min(PREFERRED_THREADS, power_of_two_from(points)))
     plan = NestedLoops(threads, {}, {})
     for allocation in allocations:
@@ -95,7 +101,7 @@ def plan_nested_loops(loop: Any) -> NestedLoops | None:
 
 def put_on_stack(loop: Any) -> None:
     """Lets a thread have small buffers on its stack, if no inner loop has points for several."""
-    buffers = [op for op in body_of(loop) if op.name == "memref.alloc"]
+    buffers = [op for op in body_of(loop) if op.name == "memref.alloc" and _is_local(op)]
     sizes = [_most_bytes(one) for one in buffers if not one.operands]
     inner = [_most_points(one) for one in _uniform(body_of(loop)) if one.name == "scf.parallel"]
     is_small = None not in sizes and sum(filter(None, sizes)) <= _MOST_ON_STACK
@@ -113,6 +119,26 @@ def put_on_stack(loop: Any) -> None:
         ops.replace(buffer, [made.result])
 
 
+def _is_local(buffer: Any) -> bool:
+    """Whether a buffer is only accessed, directly or through views, and freed itself."""
+    waiting = [buffer.results[0]]
+    while waiting:
+        value = waiting.pop()
+        for use in value.uses:
+            user = use.owner.operation
+            if user.name in _VIEWS:
+                waiting += user.results
+            elif user.name == "memref.dealloc":
+                if value != buffer.results[0]:
+                    return False
+            elif user.name == "memref.store":
+                if use.operand_number == 0:
+                    return False
+            elif user.name not in ("memref.load", "memref.dim"):
+                return False
+    return ir.MemRefType(buffer.results[0].type).memory_space is None
+
+
 def _uniform(operations: Sequence[Any]) -> list[Any]:
     """The operations that all threads of a block execute together, in loops and branches, too, and
     the inner parallel loops, without what is in these."""
@@ -126,11 +152,17 @@ def _uniform(operations: Sequence[Any]) -> list[Any]:
     return found
 
 
+def _carries_buffers(operation: Any) -> bool:
+    is_loop = operation.name == "scf.for"
+    return is_loop and any(isinstance(one.type, ir.MemRefType) for one in operation.results)
+
+
 def _is_understood(operation: Any) -> bool:
     if operation.name in _BUFFERS:
         type_ = ir.MemRefType(operation.results[0].type)
         is_dense = type_.affine_map == ir.AffineMap.get_identity(type_.rank)
-        return is_dense and element_bytes(type_.element_type) is not None
+        is_of_bytes = element_bytes(type_.element_type) is not None
+        return is_dense and is_of_bytes and type_.memory_space is None
     # What is in a branch is asked for on its own.
     return operation.name in (*_BRANCHES, *_QUIET) or is_understood(operation)
 
@@ -171,13 +203,13 @@ def _most_bytes(allocation: Any) -> int | None:
     return math.prod((*known, *filter(None, sizes), element_bytes(type_.element_type) or 0))
 
 
-def _most(value: Any) -> int | None:
+def _most(value: Any, steps: int = _MOST_STEPS) -> int | None:
     """An upper bound of a size that is at least 0, such as that of a tile at the end of a row."""
     owner = ops.defining(value)
-    if owner is None or owner.name not in (*_LEAST, "arith.subi"):
+    if owner is None or owner.name not in (*_LEAST, "arith.subi") or steps == 0:
         return ops.known_index(value)
     if owner.name in _LEAST:
-        found = [_most(one) for one in owner.operands]
+        found = [_most(one, steps - 1) for one in owner.operands]
     else:
         # min(begin + size, end) - begin
         end, begin = owner.operands
@@ -186,7 +218,7 @@ def _most(value: Any) -> int | None:
             [] if least is None or least.name not in _LEAST else map(ops.defining, least.operands)
         )
         found = [
-            _most(size)
+            _most(size, steps - 1)
             for one in sums
             if one is not None and one.name == "arith.addi" and begin in list(one.operands)
             for size in one.operands

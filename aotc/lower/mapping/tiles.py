@@ -11,7 +11,7 @@ become the last dimension. Then the tile has the element of each point of the lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -95,36 +95,46 @@ def plan_tiles(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> TileP
 def other_dimension(access: Access, last: Any, variables: list[Any]) -> Any | None:
     """The variable of the loop along which a load is contiguous, if it depends on that of the
     stores, `last`, otherwise; else None."""
-    if len(access.indices) < 2 or _depends_on_loads(access.indices):
+    *outer, own = access.indices or [None]
+    if not outer:
         return None
-    *outer, own = access.indices
     along = _counted(own) & set(variables)
-    is_other = len(along) == 1 and last not in along and not _depends_on(own, last)
-    return along.pop() if is_other and any(_depends_on(one, last) for one in outer) else None
+    of_own, of_outer = _sources([own]), _sources(outer)
+    is_other = len(along) == 1 and last not in of_own and last in of_outer
+    loaded = any(
+        (owner := ops.defining(value)) is not None and owner.name == "memref.load"
+        for value in of_own | of_outer
+    )
+    return along.pop() if is_other and not loaded else None
+
+
+def _sources(values: Sequence[Any]) -> set[Any]:
+    """The values from which these are computed, with themselves."""
+    return _reached(values, lambda owner: list(owner.operands))
 
 
 def _counted(index: Any) -> set[Any]:
     """The values that grow by 1 where the index does, but at the bounds of an image."""
-    owner = ops.defining(index)
-    if owner is None:
-        return {index}
-    if owner.name == "arith.subi":
-        return _counted(owner.operands[0])
-    values = {"arith.select": 1, "arith.addi": 0, "arith.minsi": 0, "arith.maxsi": 0}
-    first = values.get(owner.name)
-    operands = [] if first is None else list(owner.operands)[first:]
-    return {value for one in operands for value in _counted(one)}
+    first = {"arith.select": 1, "arith.addi": 0, "arith.minsi": 0, "arith.maxsi": 0}
+
+    def counted(owner: Any) -> list[Any]:
+        if owner.name == "arith.subi":
+            return [owner.operands[0]]
+        return list(owner.operands)[first[owner.name] :] if owner.name in first else []
+
+    return {value for value in _reached([index], counted) if ops.defining(value) is None}
 
 
-def _depends_on(value: Any, variable: Any) -> bool:
-    owner = ops.defining(value)
-    operands = [] if owner is None else owner.operands
-    return value == variable or any(_depends_on(one, variable) for one in operands)
-
-
-def _depends_on_loads(indices: Sequence[Any]) -> bool:
-    owners = [one for index in indices if (one := ops.defining(index)) is not None]
-    return any(one.name == "memref.load" or _depends_on_loads(one.operands) for one in owners)
+def _reached(values: Sequence[Any], following: Callable[[Any], list[Any]]) -> set[Any]:
+    """The values that are reached from these by the operands that `following` chooses."""
+    waiting, found = list(values), set[Any]()
+    while waiting:
+        value = waiting.pop()
+        if value not in found:
+            found.add(value)
+            owner = ops.defining(value)
+            waiting += [] if owner is None else following(owner)
+    return found
 
 
 def _index_operations(loads: Sequence[Access], body: Sequence[Any]) -> list[Any]:

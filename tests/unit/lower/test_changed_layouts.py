@@ -64,3 +64,32 @@ def test_pixel_shuffles(shape: tuple[int, int, int, int], tmp_path: Path) -> Non
     for one in found:
         np.testing.assert_array_equal(one, x.transpose(0, 3, 1, 4, 2))
     assert module.count("memref.store") == (r if c * r * h * w >= 1 << 15 else 1)
+
+
+def test_indices_of_many_steps(tmp_path: Path) -> None:
+    """Each step uses the one before twice, as hashes do: a walk over all paths would not end."""
+    steps = "\n".join(
+        f"%d{i} = arith.shli %c{i}, %one : index\n%c{i + 1} = arith.xori %d{i}, %c{i} : index"
+        for i in range(40)
+    )
+    text = f"""
+func.func @f(%x: memref<64x64xf32>, %y: memref<64x64xf32>) {ENTRY} {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %n = arith.constant 64 : index
+  scf.parallel (%i, %j) = (%zero, %zero) to (%n, %n) step (%one, %one) {{
+    %c0 = arith.addi %i, %one : index
+    {steps}
+    %last = arith.remui %c40, %n : index
+    %v = memref.load %x[%j, %last] : memref<64x64xf32>
+    memref.store %v, %y[%i, %j] : memref<64x64xf32>
+  }}
+  return
+}}"""
+    x = np.random.default_rng(6).standard_normal((64, 64)).astype(np.float32)
+    _, found = run_both(text, tmp_path, x, np.zeros_like(x))
+    c = np.arange(1, 65, dtype=np.uint64)
+    for _ in range(40):
+        c = (c << np.uint64(1)) ^ c
+    for one in found:
+        np.testing.assert_array_equal(one, x[:, c % np.uint64(64)].T)

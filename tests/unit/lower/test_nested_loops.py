@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from helpers.native import run_both
 
+from aotc import build
+from aotc.errors import InputError
+
 ENTRY = "attributes {llvm.emit_c_interface}"
 CONSTANTS = """
   %c0 = arith.constant 0 : index
@@ -226,3 +229,98 @@ def test_small_buffers_are_on_the_stack(tmp_path: Path) -> None:
     assert "memref.alloca" in module
     assert "memref.alloc(" not in module
     assert "gpu.barrier" not in module
+
+
+def passed_on(buffer: str, free: str) -> str:
+    """Sums of neighbours, three times, each of which is in another buffer."""
+    return f"""
+func.func @f(%x: memref<9x40xf32>, %y: memref<9x40xf32>) {ENTRY} {{{CONSTANTS}
+  %c3 = arith.constant 3 : index
+  %c9 = arith.constant 9 : index
+  %c39 = arith.constant 39 : index
+  %c40 = arith.constant 40 : index
+  scf.parallel (%i) = (%c0) to (%c9) step (%c1) {{
+    %first = memref.alloc() : {buffer}
+    scf.parallel (%j) = (%c0) to (%c40) step (%c1) {{
+      %v = memref.load %x[%i, %j] : memref<9x40xf32>
+      memref.store %v, %first[%j] : {buffer}
+    }}
+    %last = scf.for %k = %c0 to %c3 step %c1 iter_args(%old = %first) -> ({buffer}) {{
+      %new = memref.alloc() : {buffer}
+      scf.parallel (%j) = (%c0) to (%c40) step (%c1) {{
+        %other = arith.subi %c39, %j : index
+        %v = memref.load %old[%j] : {buffer}
+        %w = memref.load %old[%other] : {buffer}
+        %s = arith.subf %v, %w : f32
+        %t = arith.addf %s, %v : f32
+        memref.store %t, %new[%j] : {buffer}
+      }}
+      {free}
+      scf.yield %new : {buffer}
+    }}
+    scf.parallel (%j) = (%c0) to (%c40) step (%c1) {{
+      %v = memref.load %last[%j] : {buffer}
+      memref.store %v, %y[%i, %j] : memref<9x40xf32>
+    }}
+    memref.dealloc %last : {buffer}
+  }}
+  return
+}}"""
+
+
+@pytest.mark.parametrize("size", [40, 40000])
+def test_buffers_that_a_loop_passes_on(size: int, tmp_path: Path) -> None:
+    """Each iteration has another one: these are no buffers of the block, nor on the stack."""
+    x = np.random.default_rng(8).standard_normal((9, 40)).astype(np.float32)
+    buffer = f"memref<{size}xf32>"
+    text = passed_on(buffer, f"memref.dealloc %old : {buffer}")
+    _, found = run_both(text, tmp_path, x, np.zeros_like(x))
+    expected = x
+    for _ in range(3):
+        expected = expected - expected[:, ::-1] + expected
+    for one in found:
+        np.testing.assert_allclose(one, expected, rtol=1e-5, atol=1e-5)
+
+
+# A buffer that is freed by another name.
+CHOSEN = f"""
+func.func @f(%x: memref<50x4xf32>, %y: memref<50x4xf32>) {ENTRY} {{{CONSTANTS}
+  %c4 = arith.constant 4 : index
+  %c50 = arith.constant 50 : index
+  scf.parallel (%i) = (%c0) to (%c50) step (%c1) {{
+    %a = memref.alloc() : memref<4xf32>
+    %b = memref.alloc() : memref<4xf32>
+    scf.for %k = %c0 to %c4 step %c1 {{
+      %v = memref.load %x[%i, %k] : memref<50x4xf32>
+      %w = arith.negf %v : f32
+      memref.store %v, %a[%k] : memref<4xf32>
+      memref.store %w, %b[%k] : memref<4xf32>
+    }}
+    %first = memref.load %a[%c0] : memref<4xf32>
+    %is_more = arith.cmpf ogt, %first, %zero : f32
+    %one = arith.select %is_more, %a, %b : memref<4xf32>
+    %other = arith.select %is_more, %b, %a : memref<4xf32>
+    scf.for %k = %c0 to %c4 step %c1 {{
+      %v = memref.load %one[%k] : memref<4xf32>
+      memref.store %v, %y[%i, %k] : memref<50x4xf32>
+    }}
+    memref.dealloc %one : memref<4xf32>
+    memref.dealloc %other : memref<4xf32>
+  }}
+  return
+}}"""
+
+
+def test_buffers_that_are_freed_by_another_name(tmp_path: Path) -> None:
+    x = np.random.default_rng(9).standard_normal((50, 4)).astype(np.float32)
+    _, found = run_both(CHOSEN, tmp_path, x, np.zeros_like(x))
+    for one in found:
+        np.testing.assert_array_equal(one, np.where(x[:, :1] > 0, x, -x))
+
+
+@pytest.mark.parametrize("space", ["#gpu.address_space<workgroup>", "3"])
+def test_the_memory_of_a_block_is_refused(space: str, tmp_path: Path) -> None:
+    text = SMALL_BUFFERS.replace("memref<4xf32>", f"memref<4xf32, {space}>")
+    with pytest.raises(InputError, match="a block's memory is for kernels") as caught:
+        build(text, name="f", emit="mlir", out=tmp_path / "x.mlir")
+    assert "workgroup buffers" in (caught.value.hint or "")
