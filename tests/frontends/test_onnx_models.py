@@ -353,11 +353,6 @@ REFUSED = {
         { y = Slice (x, a, b, axes, steps) }""",
         "onnx.Slice: a negative step from an unknown start",
     ),
-    "a recurrent layer of any length": (
-        """net (float[n, 1, 2] x, float[1, 9, 2] w, float[1, 9, 3] r) => (float[n, 1, 1, 3] y)
-        { y = GRU <hidden_size: int = 3> (x, w, r) }""",
-        "onnx.GRU: sizes that are known at run time alone",
-    ),
     "a shape of any length": (
         "net (float[2, 3] x, int64[n] s) => (float[a, b] y) { y = Reshape (x, s) }",
         "onnx.Reshape: sizes whose number is known at run time alone",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import aotc
 from aotc.errors import InputError
 from aotc.frontends.onnx.functions import kind_of, unknown_operator
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
-from aotc.frontends.onnx.preparation import _EARLY, _ESTIMATORS, _SIZED, prepare
+from aotc.frontends.onnx.preparation import _DOMAINS, _EARLY, _SIZED, prepare
 from aotc.frontends.onnx.rewrites.apply import REWRITES, rewrite
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
@@ -60,7 +61,7 @@ def prepared(model: Any) -> Any:
 
 def test_each_rewrite_has_operators_of_the_models_opset() -> None:
     """Each of ONNX's tests whose operator is rewritten, in all opsets in which it is valid."""
-    rewritten = {one.operator for one in (*REWRITES, *_EARLY, *_SIZED, *_ESTIMATORS)}
+    rewritten = {one.operator for one in (*REWRITES, *_EARLY, *_SIZED, *chain(*_DOMAINS.values()))}
     count, wrong = 0, []
     for case in cases().values():
         operators = {node.op_type for node in case.model.graph.node}
