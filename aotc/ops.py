@@ -471,24 +471,6 @@ def multiply_add_integers(left: Any, right: Any, addend: Any) -> Any:
     return binary("arith.addi", addend, binary("arith.muli", left, right))
 
 
-def call_llvm(
-    name: str, arguments: Sequence[Any], results: Sequence[Any] = (), **attributes: Any
-) -> Any:
-    """An `llvm.call` of a function."""
-    own = {
-        "callee": ir.FlatSymbolRefAttr.get(name),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(arguments), 0]),
-    }
-    return create("llvm.call", arguments, results, own | attributes)
-
-
-def llvm_address(symbol: str) -> Any:
-    """The address of a global variable, or of a function, of the LLVM dialect."""
-    attributes = {"global_name": ir.FlatSymbolRefAttr.get(symbol)}
-    return create("llvm.mlir.addressof", (), [ir.Type.parse("!llvm.ptr")], attributes).result
-
-
 def call(name: str, operands: Sequence[Any] = (), results: Sequence[Any] = ()) -> Any:
     """A `func.call`."""
     return create("func.call", operands, results, {"callee": ir.FlatSymbolRefAttr.get(name)})
@@ -522,12 +504,6 @@ def extract(vector: Any, *position: int) -> Any:
     return create("vector.extract", [vector], [result], attributes).result
 
 
-def extract_value(struct: Any, type_: Any, *position: int) -> Any:
-    """`llvm.extractvalue` of a field of a structure, or of an element of an array in it."""
-    attributes = {"position": ir.DenseI64ArrayAttr.get(position)}
-    return create("llvm.extractvalue", [struct], [type_], attributes).result
-
-
 def reassociation(groups: Iterable[Iterable[int]]) -> Any:
     """What `expand_shape` and `collapse_shape` have of the groups of dimensions that are one."""
     number = integer(64)
@@ -542,15 +518,6 @@ def groups_of(reshape: Any) -> list[list[int]]:
         [ir.IntegerAttr(dimension).value for dimension in ir.ArrayAttr(group)]
         for group in ir.ArrayAttr(reshape.attributes["reassociation"])
     ]
-
-
-def assembly(text: str, constraints: str, operands: Sequence[Any], result: Any) -> Any:
-    """The value of inline assembly without side effects."""
-    attributes = {
-        "asm_string": ir.StringAttr.get(text),
-        "constraints": ir.StringAttr.get(constraints),
-    }
-    return create("llvm.inline_asm", operands, [result], attributes).result
 
 
 def constant(type_: Any, value: float) -> Any:

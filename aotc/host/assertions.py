@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aotc import ops
+from aotc import llvm_ops, ops
 from aotc.attributes import FOR_MEMORY, MESSAGE_ATTRIBUTE
 from aotc.host.llvm_dialect import (
     append,
@@ -241,19 +241,19 @@ def _fail_unless(check: Any, message: str, parts: tuple[Any, Any], leave: _Early
     if numbers:
         failed = leave.block.create_before()
         with ir.InsertionPoint(failed):
-            create_call(_FAIL_WITH, [ops.llvm_address(message), *numbers])
+            create_call(_FAIL_WITH, [llvm_ops.llvm_address(message), *numbers])
             ir.Operation.create("llvm.br", successors=[leave.block])
     else:
         failed = leave.failure(_failure_of(check))
     with ir.InsertionPoint(block):
-        _branch(condition, rest, failed, *([] if numbers else [ops.llvm_address(message)]))
+        _branch(condition, rest, failed, *([] if numbers else [llvm_ops.llvm_address(message)]))
     ops.erase(check)
 
 
 def _return_early(block: Any, rest: Any, leave: _EarlyReturn) -> None:
     """Returns at the end of `block`, if its last call has returned after a failure."""
     with ir.InsertionPoint(block):
-        flag = ops.unary("llvm.load", ops.llvm_address(_IS_LEAVING), ops.integer(8))
+        flag = ops.unary("llvm.load", llvm_ops.llvm_address(_IS_LEAVING), ops.integer(8))
         _branch(ops.unary("llvm.trunc", flag, ops.integer(1)), leave.block, rest)
 
 
@@ -261,7 +261,7 @@ def _clear_leaving(entry: Any) -> None:
     """Clears the flag at the beginning of an entry: its caller is outside of the module, so that
     returning after a failure ends there."""
     with ir.InsertionPoint.at_block_begin(entry.regions[0].blocks[0]):
-        ops.create("llvm.store", [create_constant(0, 8), ops.llvm_address(_IS_LEAVING)])
+        ops.create("llvm.store", [create_constant(0, 8), llvm_ops.llvm_address(_IS_LEAVING)])
 
 
 def _split_behind(calls: Sequence[Any]) -> Iterator[tuple[Any, tuple[Any, Any]]]:

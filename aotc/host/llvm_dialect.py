@@ -4,7 +4,7 @@ Functions that call the runtime are written as text of the dialect. The bindings
 dialect are the generated ones: each `llvm.call` also takes its operand bundles and their sizes,
 each global its linkage and an initializer region, and each branch blocks that exist before it. Each
 line of text would be a call with more arguments, in an order that hides the control flow. Single
-operations in existing functions are created by `aotc.ops`.
+operations in existing functions are created by `aotc.ops` and `aotc.llvm_ops`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aotc import ops
+from aotc import llvm_ops, ops
 from aotc.mlir import ir
 from aotc.ops import symbol_of
 
@@ -148,7 +148,7 @@ def initialized_global(symbol: str, type_: str, lines: Sequence[str]) -> str:
 
 
 def create_call(name: str, arguments: Sequence[Any], result: str | None = None) -> Any:
-    call = ops.call_llvm(name, arguments, [ir.Type.parse(result)] if result else [])
+    call = llvm_ops.call_llvm(name, arguments, [ir.Type.parse(result)] if result else [])
     return call.results[0] if result else None
 
 

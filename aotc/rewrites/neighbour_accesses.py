@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc import ops
+from aotc import llvm_ops, ops
 from aotc.analysis.effects import Access, access_of, is_pure
 from aotc.attributes import VECTOR_ATTRIBUTE
 from aotc.mlir import ir
@@ -163,4 +163,4 @@ def _hide(value: Any) -> Any:
         wide = _hide(ops.unary("arith.extui", value, ops.integer(width)))
         return ops.unary("arith.trunci", wide, value.type)
     register = "r" if value.type.width == width else "l"
-    return ops.assembly("", f"={register},0", [value], value.type)
+    return llvm_ops.assembly("", f"={register},0", [value], value.type)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from aotc import ops
+from aotc import llvm_ops, ops
 from aotc.analysis.assertions import compared_by
 from aotc.attributes import FOR_MEMORY, MESSAGE_ATTRIBUTE
 from aotc.input.source import find_node, find_place
@@ -41,7 +41,7 @@ def mark_assertions(host: Any, name: str) -> None:
             if FOR_MEMORY in assertion.attributes:
                 attributes[FOR_MEMORY] = ir.UnitAttr.get()
             check = CHECK_NUMBERS if numbers else CHECK
-            ops.call_llvm(check, [assertion.operands[0], *numbers], **attributes)
+            llvm_ops.call_llvm(check, [assertion.operands[0], *numbers], **attributes)
         ops.erase(assertion)
 
 

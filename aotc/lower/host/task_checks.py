@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc import ops
+from aotc import llvm_ops, ops
 from aotc.mlir import ir
 from aotc.module_names import GOES_ON
 from aotc.ops import symbol_of
@@ -111,5 +111,5 @@ def _assert_end(call: Any) -> None:
     following = list(call.block.operations)
     index = next(i for i, op in enumerate(following) if op.operation == call)
     with call.location, ir.InsertionPoint(following[index + 1]):
-        goes_on = ops.call_llvm(GOES_ON, [], [ops.integer(1)]).result
+        goes_on = llvm_ops.call_llvm(GOES_ON, [], [ops.integer(1)]).result
         ops.create_assert(goes_on, "a function that a task called failed")

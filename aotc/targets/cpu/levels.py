@@ -21,10 +21,10 @@ from msgspec import Struct
 
 from aotc.host.kernels import CpuKernels
 from aotc.kernels.cpu.levels import AVX2, AVX512, BF16, SSE2, VNNI
+from aotc.llvm_ops import call_llvm
 from aotc.mlir import ir
 from aotc.ops import (
     body_of_module,
-    call_llvm,
     content,
     element_type,
     erase,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc.host.kernels import SyncScope
-from aotc.ops import call_llvm
+from aotc.llvm_ops import call_llvm
 
 # Waits for all threads of the block.
 BARRIER = "aotc_cpu_barrier"

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc import ops
+from aotc import llvm_ops, ops
 from aotc.builder.numbers import compare_values
 from aotc.mlir import ir
 
@@ -87,7 +87,7 @@ class Float8Conversions:
     def _choose(self, by_instruction: Any, by_bits: Any) -> Any:
         self._declare()
         i32 = ops.integer(32)
-        arch = ops.call_llvm(_REFLECT, [ops.llvm_address(_ARCH)], [i32]).result
+        arch = llvm_ops.call_llvm(_REFLECT, [llvm_ops.llvm_address(_ARCH)], [i32]).result
         has_it = compare_values("sge", arch, ops.constant(i32, _FIRST_ARCH))
         return ops.select(has_it, by_instruction, by_bits)
 
@@ -126,7 +126,7 @@ def _widen_pair(low: Any, high: Any | None) -> list[Any]:
     if high is not None:
         moved = ops.binary("arith.shli", _bits(high, i16), ops.constant(i16, 8))
         packed = ops.binary("arith.ori", packed, moved)
-    both = ops.assembly("cvt.rn.f16x2.e4m3x2 $0, $1;", "=r,h", [packed], ops.integer(32))
+    both = llvm_ops.assembly("cvt.rn.f16x2.e4m3x2 $0, $1;", "=r,h", [packed], ops.integer(32))
     return [_half(both, place, 16, ir.F16Type.get()) for place in (0, 16)]
 
 
@@ -137,7 +137,7 @@ def _narrow_pair(name: str, low: Any, high: Any | None) -> list[Any]:
         zero = {"value": ir.FloatAttr.get(f32, 0.0)}
         high = ops.create("arith.constant", results=[f32], attributes=zero).result
     text = f"cvt.rn.satfinite.{name}.f32 $0, $1, $2;"
-    both = ops.assembly(text, "=h,f,f", [high, low], ops.integer(16))
+    both = llvm_ops.assembly(text, "=h,f,f", [high, low], ops.integer(16))
     return [_half(both, place, 8, ops.integer(8)) for place in (0, 8)]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from aotc.chips import WARP
+from aotc.llvm_ops import extract_value
 from aotc.mlir import ir
 from aotc.ops import (
     binary,
@@ -18,7 +19,6 @@ from aotc.ops import (
     create,
     enumerator,
     extract,
-    extract_value,
     integer,
     is_pointer,
     known_index,

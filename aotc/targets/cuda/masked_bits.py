@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc import ops
+from aotc import llvm_ops, ops
 from aotc.mlir import ir
 
 # The truth table of (a & b) ^ c, where those of a, b and c are 0xF0, 0xCC and 0xAA (PTX manual,
@@ -29,5 +29,5 @@ def merge_masks(device: Any) -> None:
         text = f"lop3.b32 $0, $1, $2, $3, {_TABLE:#x};"
         with xor.location, ir.InsertionPoint(xor):
             operands = [*mask.operands, bits]
-            merged = ops.assembly(text, "=r,r,r,r", operands, xor.results[0].type)
+            merged = llvm_ops.assembly(text, "=r,r,r,r", operands, xor.results[0].type)
         ops.replace(xor, [merged])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from aotc import ops
+from aotc import llvm_ops, ops
 from aotc.mlir import ir
 
 _NARROW = ("f16", "bf16")
@@ -53,4 +53,4 @@ def _fma(one: Any, other: Any, sum_: Any) -> Any:
 
 def _asm(name: str, operand: Any) -> Any:
     """An approximate instruction; it flushes subnormal numbers to 0."""
-    return ops.assembly(f"{name}.approx.ftz.f32 $0, $1;", "=f,f", [operand], _f32())
+    return llvm_ops.assembly(f"{name}.approx.ftz.f32 $0, $1;", "=f,f", [operand], _f32())

@@ -12,8 +12,9 @@ import itertools
 from typing import Any
 
 from aotc import ops
+from aotc.llvm_ops import extract_value
 from aotc.mlir import ir
-from aotc.ops import create, extract, extract_value, find
+from aotc.ops import create, extract, find
 
 _NAME = "nvgpu.mma.sync"
 _ROWS = 16

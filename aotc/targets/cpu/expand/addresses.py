@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from aotc.llvm_ops import extract_value
 from aotc.mlir import ir
-from aotc.ops import extract_value, unary
+from aotc.ops import unary
 from aotc.targets.cpu import build
 from aotc.targets.cpu.sizes import size_of
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from aotc.analysis.assertions import compared_by
 from aotc.input.source import find_place
+from aotc.llvm_ops import call_llvm, llvm_address
 from aotc.mlir import ir
-from aotc.ops import binary, call_llvm, constant, create_if, integer, llvm_address
+from aotc.ops import binary, constant, create_if, integer
 from aotc.targets.cpu import build
 from aotc.targets.cpu.expand.addresses import to_i64
 from aotc.targets.cpu.synchronize import MESSAGE, MESSAGE_BYTES, WRITE, fail

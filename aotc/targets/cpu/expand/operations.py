@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc import ops
+from aotc import llvm_ops, ops
 from aotc.mlir import ir
 from aotc.ops import (
     body_of_module,
@@ -41,9 +41,9 @@ def _call_printf(printf: Any, global_name: str) -> Any:
     """Calls libc's printf instead; returns the global with the format string."""
     text = ir.StringAttr(printf.attributes["format"]).value_bytes + b"\0"
     variable = build.bytes_global(global_name, text)
-    arguments = [ops.llvm_address(global_name), *map(_promote, printf.operands)]
+    arguments = [llvm_ops.llvm_address(global_name), *map(_promote, printf.operands)]
     type_ = ir.TypeAttr.get(ir.Type.parse("!llvm.func<i32 (ptr, ...)>"))
-    ops.call_llvm("printf", arguments, [integer(32)], var_callee_type=type_)
+    llvm_ops.call_llvm("printf", arguments, [integer(32)], var_callee_type=type_)
     return variable
 
 
