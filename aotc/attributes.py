@@ -160,7 +160,7 @@ IM2COL = "aotc.im2col"
 # to lower.placement.host_code.
 NUMBER_ATTRIBUTE = "aotc.number"
 # gpu.alloc of a temporary that aotc created, as opposed to a buffer of the module.
-# lower.mapping.full_reductions → lower.placement.automatic.
+# lower.mapping.build → lower.placement.automatic.
 TEMPORARY = "aotc.temporary"
 # gpu.alloc of host-shared memory for a result, which no host code accesses. A call of
 # `module_names.PREPARE_RESULT` precedes it and tells the runtime so. lower.placement.managed →

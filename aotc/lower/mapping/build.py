@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
+from aotc.attributes import TEMPORARY
 from aotc.lower.mapping.blocks import BlockShape
 from aotc.mlir import ir
 
@@ -100,3 +101,14 @@ def create_parallel(lowers: Sequence[Any], uppers: Sequence[Any], steps: Sequenc
     with ir.InsertionPoint(loop.regions[0].blocks.append(*[ir.IndexType.get()] * rank)):
         ops.create("scf.reduce")
     return loop
+
+
+def allocate_temporary(type_: Any, size: Any | int = 1) -> Any:
+    """Allocates device memory. Only kernels use it, independent of `--memory`."""
+    operands = [] if isinstance(size, int) else [size]
+    shape = [ir.ShapedType.get_dynamic_size() if operands else size]
+    attributes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(operands), 0]),
+        TEMPORARY: ir.UnitAttr.get(),
+    }
+    return ops.create("gpu.alloc", operands, [ir.MemRefType.get(shape, type_)], attributes).result

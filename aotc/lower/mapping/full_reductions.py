@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.effects import is_pure
-from aotc.attributes import TEMPORARY
 from aotc.lower.mapping.blocks import PREFERRED_THREADS, BlockShape
-from aotc.lower.mapping.build import EQ, create_launch, create_loop
+from aotc.lower.mapping.build import EQ, allocate_temporary, create_launch, create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import product
 from aotc.lower.mapping.row_kernel import combine_threads
@@ -69,7 +68,7 @@ def launch_full_reduction(plan: FullReductionPlan) -> None:
     stores = _stores_of_results(loop)
     loads = [load for a in accumulators if (load := _load_before(a.init, loop)) is not None]
     with ir.InsertionPoint(loop):
-        results = [] if stores else [_allocate(a.type) for a in accumulators]
+        results = [] if stores else [allocate_temporary(a.type) for a in accumulators]
 
         def start(values: dict[Any, Any]) -> None:
             for operation in loads:
@@ -215,17 +214,6 @@ def _is_kernel(operation: Any) -> bool:
     return is_loop and not any(inner.name.startswith("gpu.") for inner in ops.walk(operation))
 
 
-def _allocate(type_: Any, size: Any | int = 1) -> Any:
-    """Allocates device memory. Only kernels use it, independent of `--memory`."""
-    operands = [] if isinstance(size, int) else [size]
-    shape = [ir.ShapedType.get_dynamic_size() if operands else size]
-    attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(operands), 0]),
-        TEMPORARY: ir.UnitAttr.get(),
-    }
-    return ops.create("gpu.alloc", operands, [ir.MemRefType.get(shape, type_)], attributes).result
-
-
 def _read(buffer: Any) -> Any:
     """Reads the single element of a device buffer on the host, and frees the buffer."""
     type_ = ir.MemRefType(buffer.type)
@@ -249,7 +237,9 @@ def _launch_both(plan: FullReductionPlan, start: _Step, finish: _Step) -> None:
     if columns.known_count is not None:
         known = min(MAX_BLOCKS, max(1, -(-columns.known_count // (threads * _POINTS))))
         blocks = ops.constant_index(known)
-    partials = [_allocate(a.type, blocks if known is None else known) for a in columns.accumulators]
+    partials = [
+        allocate_temporary(a.type, blocks if known is None else known) for a in columns.accumulators
+    ]
     launch = create_launch([blocks], plan.block)
     with ir.InsertionPoint(launch.end):
         number = launch.number(plan.block)

@@ -148,6 +148,7 @@ def _simplify(
     for loop in _mappable_loops(function):
         recompute_in_rows(loop, overlaps)
     drop_unread(function)
+    put_on_stack(_mappable_loops(function))
 
 
 def _forward_values(
@@ -263,7 +264,6 @@ def _launch_interleaved(loop: Any) -> None:
 def _launch_nested(loop: Any, given: BlockShape | None, *, cpu_kernels: bool) -> str | None:
     """As `_launch`, for a loop that contains parallel loops; None if it is not of that kind."""
     known = is_for_gpu(loop)
-    put_on_stack(loop)
     plan = plan_nested_loops(loop) if given is None and known is not False else None
     if plan is None:
         return None

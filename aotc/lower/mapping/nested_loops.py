@@ -19,11 +19,10 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.effects import is_understood
-from aotc.attributes import TEMPORARY
 from aotc.builder import SHARED_MEMORY
 from aotc.chips import MAX_GRID, STATIC_SHARED_BYTES, WARP
 from aotc.lower.mapping.blocks import PREFERRED_THREADS, BlockShape, power_of_two_from
-from aotc.lower.mapping.build import EQ, Launch, create_launch
+from aotc.lower.mapping.build import EQ, Launch, allocate_temporary, create_launch
 from aotc.lower.mapping.nest import (
     Dimension,
     dimensions_of,
@@ -92,15 +91,23 @@ def plan_nested_loops(loop: Any) -> NestedLoops | None:
         size = _most_bytes(allocation)
         if size is not None and plan.shared_bytes + _aligned(size) <= STATIC_SHARED_BYTES:
             plan.in_shared_memory[allocation] = size
-        elif size is not None or all(_is_outside(value, loop) for value in allocation.operands):
+        elif size is not None or all(
+            ops.is_made_outside(value, loop) for value in allocation.operands
+        ):
             plan.in_global_memory[allocation] = size
         else:
             return None
     return plan
 
 
-def put_on_stack(loop: Any) -> None:
-    """Lets a thread have small buffers on its stack, if no inner loop has points for several."""
+def put_on_stack(loops: Sequence[Any]) -> None:
+    """Lets the threads of each of these parallel loops have small buffers on their stacks, if none
+    of its inner loops has points for several threads."""
+    for loop in loops:
+        _put_on_stack(loop)
+
+
+def _put_on_stack(loop: Any) -> None:
     buffers = [op for op in body_of(loop) if op.name == "memref.alloc" and _is_local(op)]
     sizes = [_most_bytes(one) for one in buffers if not one.operands]
     inner = [_most_points(one) for one in _uniform(body_of(loop)) if one.name == "scf.parallel"]
@@ -165,13 +172,6 @@ def _is_understood(operation: Any) -> bool:
         return is_dense and is_of_bytes and type_.memory_space is None
     # What is in a branch is asked for on its own.
     return operation.name in (*_BRANCHES, *_QUIET) or is_understood(operation)
-
-
-def _is_outside(value: Any, loop: Any) -> bool:
-    """Whether a value is defined in front of a loop."""
-    owner = ops.defining(value)
-    around = value.owner.owner if owner is None else owner
-    return loop not in (around, *ops.ancestors(around))
 
 
 def _most_points(loop: Any) -> int | None:
@@ -240,7 +240,8 @@ def launch_nested_loops(loop: Any, plan: NestedLoops) -> None:
         blocks = ops.index_op("arith.minsi", blocks, ops.constant_index(most))
         parts = {one: _part(one, size) for one, size in plan.in_global_memory.items()}
         wholes = {
-            one: _allocate(ops.index_op("arith.muli", blocks, part)) for one, part in parts.items()
+            one: allocate_temporary(ops.integer(8), ops.index_op("arith.muli", blocks, part))
+            for one, part in parts.items()
         }
         launch = create_launch([blocks], block, dynamic_bytes=plan.shared_bytes)
         for whole in wholes.values():
@@ -277,15 +278,6 @@ def _part(allocation: Any, size: int | None) -> Any:
     total = ops.capped_product([ops.constant_index(each), *allocation.operands])
     unit = ops.constant_index(_ALIGNMENT)
     return ops.index_op("arith.muli", ops.index_op("arith.ceildivui", total, unit), unit)
-
-
-def _allocate(size: Any) -> Any:
-    attributes = {
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 1, 0]),
-        TEMPORARY: ir.UnitAttr.get(),
-    }
-    type_ = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], ops.integer(8))
-    return ops.create("gpu.alloc", [size], [type_], attributes).result
 
 
 class _Kernel:
