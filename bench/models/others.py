@@ -1,5 +1,6 @@
 """Models that no kernel was made for: those of timm and torchvision by their names there
-(`timm.davit_tiny`, `torchvision.densenet121`), and those of `MODELS`.
+(`timm.davit_tiny`, `torchvision.densenet121`), those of `MODELS`, and single operations
+(`op.softmax_vocab`).
 
 Images have 224 by 224 pixels, or what a model of timm has by default. Transformers have published
 widths and a part of their layers.
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from bench.models import models
+from bench.models import models, operations
 
 _WORDS = 1000
 _DECODER = {
@@ -118,6 +119,8 @@ MODELS: dict[str, Callable[[], Any]] = {
 def find(name: str) -> Callable[[], Any] | None:
     """What makes the model of this name; None if there is none."""
     package, _, of_it = name.partition(".")
+    if package == "op":
+        return partial(operations.case, of_it) if of_it in operations.OPERATIONS else None
     maker = {"timm": _timm, "torchvision": _torchvision}.get(package)
     return partial(maker, of_it) if maker is not None and of_it else MODELS.get(name)
 

@@ -23,7 +23,7 @@ CHIP = "sm_90a"
 # What the folder has of the project: what measures, what makes the modules, what opens libraries.
 _FILES = (
     *(f"bench/{name}" for name in ("__init__.py", "models/__init__.py", "models/models.py")),
-    "bench/models/others.py",
+    *(f"bench/models/{name}.py" for name in ("others", "operations")),
     "bench/models/gpu",
     "tests/frontends/weights.py",
     "tests/frontends/zoo",
@@ -97,14 +97,17 @@ def _write_case(out: Path, name: str, dtype: str, batch: int, *, of_any: bool) -
     with torch.no_grad():
         program = torch.export.export(module, (), inputs, dynamic_shapes=sizes if of_any else None)
     weights = folder / "lib" / "model.weights"
-    options: dict[str, Any] = {"chips": (CHIP,), "cpu_kernels": False, "weights": weights}
+    options: dict[str, Any] = {"chips": (CHIP,), "cpu_kernels": False}
+    has_weights = any(True for _ in module.parameters())
+    if has_weights:
+        options["weights"] = weights
     emit = ("shared", "manifest")
     aotc.torch.build(program, (), name="model", emit=emit, out=f"{folder}/", **options)
     # What the compiler's processes use is not in it.
     note: dict[str, Any] = {"model": name, "dtype": dtype, "batch": batch, "of_any": of_any}
     note["folder"] = str(folder.relative_to(out))
     note["build"] = round(time.process_time() - start, 1)
-    note["weights"] = cut(weights, module)
+    note["weights"] = cut(weights, module) if has_weights and weights.exists() else None
     (folder / "case.json").write_text(json.dumps(note))
     carried = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     print(f"{folder.name}: {carried / 2**20:.1f} MiB", flush=True)

@@ -244,7 +244,8 @@ class _Case:
         made = catalogue.made(case["model"], case["batch"], case["dtype"], "cpu")
         self._module, self._inputs = made
         self._library = HERE / case["folder"] / "lib"
-        weights.put_back(self._library / "model.weights", case["weights"], self._module)
+        if case["weights"] is not None:
+            weights.put_back(self._library / "model.weights", case["weights"], self._module)
 
     def compile(self, names: Sequence[str], end: float) -> None:
         """A first call of these engines."""
@@ -274,7 +275,7 @@ class _Case:
 
     def remove_weights(self) -> None:
         """Those of all models are more than a disk may have."""
-        (self._library / "model.weights").unlink()
+        (self._library / "model.weights").unlink(missing_ok=True)
 
     def _reference(self) -> list[Any]:
         """On the host, so that it is no memory of an engine's."""
