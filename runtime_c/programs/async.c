@@ -282,36 +282,32 @@ UTILITY void mlirAsyncRuntimeExecute(void *coroutine, mlir_async_resume resume) 
   execute(coroutine, resume);
 }
 
-// Registers the task, which resumes the coroutine once the object is available. False if the object
-// is available already.
-static bool leave_waiting(mlir_async_object *object, aotc_program_task *task, waiter *w) {
-  aotc_program_tasks_lock();
-  bool waits = object->state == UNAVAILABLE;
-  if (waits) {
-    *w = (waiter){.next = object->waiters, .task = task};
-    object->waiters = w;
-  }
-  aotc_program_tasks_unlock();
-  return waits;
-}
-
+// The task gets the object's failure, and this thread does not: it would record the failure a
+// second time, perhaps after somebody has asked for it and gone on.
 static void await_and_execute(mlir_async_object *object, void *coroutine,
                               mlir_async_resume resume) {
-  aotc_program_task *task = aotc_program_task_make(coroutine, resume);
-  waiter *w = malloc(sizeof(*w));
-  if (object != NULL && task != NULL && w != NULL) {
-    task->failure = aotc_program_failure_take();
-    if (leave_waiting(object, task, w)) {
-      return;
-    }
-    aotc_program_tasks_lock();
-    aotc_program_failure_drop_locked(task->failure);
-    aotc_program_tasks_unlock();
+  aotc_program_task *task = object != NULL ? aotc_program_task_make(coroutine, resume) : NULL;
+  if (task == NULL) {
+    await(object);
+    execute(coroutine, resume);
+    return;
   }
-  free(task);
+  waiter *w = malloc(sizeof(*w));
+  task->failure = aotc_program_failure_take();
+  aotc_program_tasks_lock();
+  while (w == NULL && object->state == UNAVAILABLE) {
+    aotc_program_tasks_wait_locked(); // there was no memory to register a waiter
+  }
+  if (object->state == UNAVAILABLE) {
+    *w = (waiter){.next = object->waiters, .task = task};
+    object->waiters = w;
+    w = NULL;
+  } else {
+    give_failure_locked(task, object);
+    aotc_program_task_push_locked(task);
+  }
+  aotc_program_tasks_unlock();
   free(w);
-  await(object);
-  execute(coroutine, resume);
 }
 
 UTILITY void mlirAsyncRuntimeAwaitTokenAndExecute(mlir_async_object *token, void *coroutine,

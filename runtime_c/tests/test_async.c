@@ -191,6 +191,34 @@ static void who_asks_for_an_error_goes_on(void) {
   CHECK_NO_FAILURE();
 }
 
+static void end_in_error(frame *f) {
+  mlirAsyncRuntimeSetTokenError(f->own);
+  free(f);
+}
+
+// The thread goes on after another one has resumed and ended the coroutine.
+static void wait_and_linger(frame *f) {
+  f->next = end_in_error;
+  mlirAsyncRuntimeAwaitTokenAndExecute(f->awaits, f, resume);
+  while (atomic_load(&the_count) == 0) {
+    usleep(100);
+  }
+}
+
+static void a_failure_that_was_asked_for_is_not_recorded_again(void) {
+  mlir_async_object *failed = start(fail_and_end_in_error, NULL, 0);
+  mlirAsyncRuntimeAwaitToken(failed);
+  CHECK(mlirAsyncRuntimeIsTokenError(failed));
+  mlir_async_object *behind = start(wait_and_linger, failed, 0);
+  mlirAsyncRuntimeAwaitToken(behind);
+  CHECK(mlirAsyncRuntimeIsTokenError(behind));
+  atomic_store(&the_count, 1);
+  aotc_async_finish();
+  CHECK_NO_FAILURE();
+  mlirAsyncRuntimeDropRef(failed, 1);
+  mlirAsyncRuntimeDropRef(behind, 1);
+}
+
 static void an_assertion_that_fails_next_is_about_it(void) {
   mlir_async_object *token = start(fail_and_end_in_error, NULL, 0);
   mlirAsyncRuntimeAwaitToken(token);
@@ -292,6 +320,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(a_thread_of_the_programs_own_is_awaited),
       CHECK_TEST(a_failure_goes_with_the_data),
       CHECK_TEST(who_asks_for_an_error_goes_on),
+      CHECK_TEST(a_failure_that_was_asked_for_is_not_recorded_again),
       CHECK_TEST(an_assertion_that_fails_next_is_about_it),
       CHECK_TEST(a_failure_goes_through_groups),
       CHECK_TEST(a_task_begins_with_its_makers_failure),
