@@ -88,12 +88,15 @@ def find(operation: Any, *names: str) -> list[Any]:
         passed_by = ("gpu.module",)
 
     def visit(inner: Any) -> Any:
-        name = inner.name
-        if name in names:
+        if inner.name in names:
             add(inner)
-        return skip if name in passed_by else go_on
+        return go_on
 
-    operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    def visit_outer(inner: Any) -> Any:
+        visit(inner)
+        return skip if inner.name in passed_by else go_on
+
+    operation.walk(visit_outer if passed_by else visit, ir.WalkOrder.PRE_ORDER)
     return found
 
 

@@ -3,11 +3,11 @@ processor's registers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aotc.builder import Buffer, Builder
-from aotc.builder.numbers import Number, Scalar, Value
+from aotc.builder.numbers import Number, Scalar, Value, compare
 from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.mlir import ir
 
@@ -46,6 +46,8 @@ class Vectors:
 
     def whole(self, count: Number, size: int) -> Number:
         """`count`, rounded down to a multiple of `size`."""
+        if isinstance(count, int):
+            return count // size * size
         return count - self.signed("remsi", count, size)
 
     def vectorized(self, count: Number) -> list[tuple[Number, Number, int]]:
@@ -53,6 +55,31 @@ class Vectors:
         elements."""
         whole = self.whole(count, self.width)
         return [(0, whole, self.width), (whole, count, 1)]
+
+    def each_vector(self, start: Number, stop: Number, width: int) -> Iterator[tuple[Number, int]]:
+        """Builds the body of the caller's loop for all elements from `start` to `stop`: once in a
+        loop over vectors of `width` elements, and once for a vector of half the width, a quarter
+        of it, and so on. Yields a vector's first element and its width."""
+        end = start + self.whole(stop - start, width)
+        with self.b.loop(start, end, width) as loop:
+            yield loop.index, width
+        yield from self.each_shorter_vector(end, stop, width)
+
+    def each_shorter_vector(
+        self, start: Number, stop: Number, width: int
+    ) -> Iterator[tuple[Number, int]]:
+        """See `each_vector`: for fewer than `width` elements. There are no loops: LLVM would
+        vectorize them, and share their induction variables with the loops around them, which takes
+        longer than all else."""
+        while width > 1:
+            width //= 2
+            end = start + self.whole(stop - start, width)
+            if not isinstance(start, int) or not isinstance(end, int):
+                with self.b.where(compare("slt", start, end)):
+                    yield start, width
+            elif start < end:
+                yield start, width
+            start = end
 
     # --- Memory --------------------------------------------------------------------------------
 
@@ -151,8 +178,12 @@ class Vectors:
             vector = combine(*halves)
         return self.b.extract(vector, [0])
 
-    def broadcast(self, element: Value) -> Value:
-        return self.b.op("vector.broadcast", [element], self.vector_type)
+    def broadcast(self, element: Value, width: int | None = None) -> Value:
+        """The element for a `width` of 1, otherwise a vector of it; a whole one by default."""
+        if width == 1:
+            return element
+        type_ = self.of(self.type, width or self.width)
+        return self.b.op("vector.broadcast", [element], type_)
 
     def total(self, vector: Value) -> Value:
         """The sum of a vector's elements. Each step adds the upper half to the lower half."""

@@ -28,6 +28,7 @@ from aotc.ops import (
     content,
     element_type,
     erase,
+    find,
     operand_groups,
     replace,
     symbol_of,
@@ -104,7 +105,7 @@ def add_levels(cpu: CpuKernels, architecture: str, *, has_copies: bool) -> None:
 
 def _set_level(function: Any, level: int) -> None:
     """Replaces the function's queries of the level by a constant, and folds the branches."""
-    questions = [one for one in walk(function) if one.name == _QUESTION]
+    questions = find(function, _QUESTION)
     for question in questions:
         for use in list(question.results[0].uses):
             _set_condition(use.owner, level)

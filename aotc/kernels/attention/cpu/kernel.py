@@ -200,10 +200,9 @@ class Kernel(Vectors):
         """Copies the tile's rows of Q, converted to f32."""
         b, to, columns = self.b, self.tiles.q, self.head_dim
         with b.loop(0, self.rows) as row:
-            for start, stop, width in self.vectorized(columns):
-                with b.loop(start, stop, width) as loop:
-                    at = [self.row + row.index, column + loop.index]
-                    self.store(self.load(q, at, width), to, [row.index, loop.index])
+            for j, width in self.each_vector(0, columns, self.width):
+                value = self.load(q, [self.row + row.index, column + j], width)
+                self.store(value, to, [row.index, j])
 
     def _clear_o(self) -> None:
         b, o = self.b, self.tiles.o
@@ -219,9 +218,8 @@ class Kernel(Vectors):
             if not isinstance(self.keys, int):
                 has_keys = compare("ne", self.keys, 0)
                 inverse = b.select(has_keys, inverse, b.zero(self.type))
-            for start, stop, width in self.vectorized(self.head_dim):
-                with b.loop(start, stop, width) as loop:
-                    value = self.load(self.tiles.o, [row.index, loop.index], width)
-                    factor = self.broadcast(inverse) if width > 1 else inverse
-                    made = b.convert(b.multiply(value, factor), self.of(element, width))
-                    self.store(made, o, [self.row + row.index, column + loop.index])
+            for j, width in self.each_vector(0, self.head_dim, self.width):
+                value = self.load(self.tiles.o, [row.index, j], width)
+                made = b.multiply(value, self.broadcast(inverse, width))
+                made = b.convert(made, self.of(element, width))
+                self.store(made, o, [self.row + row.index, column + j])

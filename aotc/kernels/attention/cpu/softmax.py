@@ -120,13 +120,12 @@ class Softmax:
 
     def _add_mask(self, mask: Buffer, tile: Tile, row: Scalar, seen: Number) -> None:
         b, v = self.b, self.v
-        for start, stop, width in v.vectorized(seen):
-            with b.loop(start, stop, width) as loop:
-                at = [row, loop.index]
-                scale = b.constant(self.scale, v.of(v.type, width))
-                score = b.multiply(v.load(self.scores, at, width), scale)
-                element = v.load(mask, [tile.key + loop.index], width)
-                v.store(self._masked(score, element), self.scores, at)
+        for column, width in v.each_vector(0, seen, v.width):
+            at = [row, column]
+            scale = b.constant(self.scale, v.of(v.type, width))
+            score = b.multiply(v.load(self.scores, at, width), scale)
+            element = v.load(mask, [tile.key + column], width)
+            v.store(self._masked(score, element), self.scores, at)
 
     def _masked(self, score: Value, element: Value) -> Value:
         b = self.b

@@ -380,10 +380,9 @@ class Kernel(CpuKernel):
         """Converts `count` contiguous elements, from the indices `first` on, and stores them as a
         row of `target`."""
         *leading, column = first
-        for start, stop, width in self.vectorized(count):
-            with self.b.loop(start, stop, width) as loop:
-                value = self.load(source, [*leading, column + loop.index], width)
-                self.store(value, target, [row, loop.index])
+        for j, width in self.each_vector(0, count, self.width):
+            value = self.load(source, [*leading, column + j], width)
+            self.store(value, target, [row, j])
 
     def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
         """Packs the columns of B's part from `start` on, in groups. Columns past the tile's last
@@ -448,14 +447,14 @@ class Kernel(CpuKernel):
         stored = self.whole(tile.columns, self.width)
         with b.loop(0, tile.rows) as i:
             row = self.row_of(tile, i.index)
-            each = self.vectors_to_store(tile.columns)
             if self.stores_early:
-                each = [(stored, tile.columns, 1)]
-            for start, stop, width in each:
-                with b.loop(start, stop, width) as j:
-                    column = tile.column + j.index
-                    value = self.load(self.tile_accumulators, [i.index, j.index], width)
-                    self.store_result(value, self.c, [row, column], (row, column))
+                each = self.each_shorter_vector(stored, tile.columns, self.width)
+            else:
+                each = self.each_stored(0, tile.columns, self.width)
+            for j, width in each:
+                column = tile.column + j
+                value = self.load(self.tile_accumulators, [i.index, j], width)
+                self.store_result(value, self.c, [row, column], (row, column))
 
 
 class CpuBlocked(CpuFamily[Problem]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aotc.builder import Buffer, Builder
@@ -86,10 +86,9 @@ class CpuKernel(Vectors):
             isinstance(self.epilogue, EpilogueOf) and self.epilogue.can_take_vectors()
         )
 
-    def vectors_to_store(self, count: Number) -> list[tuple[Number, Number, int]]:
-        """The bounds and steps of loops that store `count` consecutive elements: over whole vectors
-        where `store_result` supports them, and over elements."""
-        return self.vectorized(count) if self.stores_vectors else [(0, count, 1)]
+    def each_stored(self, start: Number, stop: Number, width: int) -> Iterator[tuple[Number, int]]:
+        """See `each_vector`; single elements if `store_result` does not support vectors."""
+        return self.each_vector(start, stop, width if self.stores_vectors else 1)
 
     @property
     def has_short_epilogue(self) -> bool:

@@ -156,12 +156,9 @@ class Kernel(CpuKernel):
         b, v = self.b, self.variant
         self.accumulators = b.shared_buffer(b.shared_memory(), 0, [v.most], self.type)
         self.accumulate(begin, count, k)
-        has_vectors = self.stores_vectors and not self.is_column
-        parts = self.vectorized(count) if has_vectors else [(0, count, 1)]
-        for start, stop, width in parts:
-            with b.loop(start, stop, width) as j:
-                value = self.load(self.accumulators, [j.index], width)
-                self._store_result(value, begin + j.index)
+        for j, width in self.each_stored(0, count, 1 if self.is_column else self.width):
+            value = self.load(self.accumulators, [j], width)
+            self._store_result(value, begin + j)
 
     def accumulate(self, begin: Number, count: Number, k: Number) -> None:
         """Computes the accumulators of `count` columns from `begin` on."""

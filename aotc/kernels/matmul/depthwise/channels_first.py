@@ -378,11 +378,10 @@ class _Kernel(DepthwiseKernel):
             lines, length = select(is_whole, 1, rows), select(is_whole, length, columns)
         with b.loop(0, lines) as line:
             own, at = line.index * columns, first + line.index * outputs
-            for start, stop, width in self.vectors_to_store(length):
-                with b.loop(start, stop, width) as loop:
-                    value = self.load(self.accumulators, [own + loop.index], width)
-                    place = at + loop.index
-                    self.store_result(value, self.of_c.buffer, [base + place], (plane, place))
+            for column, width in self.each_stored(0, length, self.width):
+                value = self.load(self.accumulators, [own + column], width)
+                place = at + column
+                self.store_result(value, self.of_c.buffer, [base + place], (plane, place))
 
 
 class ChannelsFirst(CpuFamily[Depthwise]):

@@ -205,10 +205,9 @@ class ImageKernel(InPlaceKernel):
             of_all = of_images * image.width + column
             with b.loop(0, tile.rows) as row:
                 base = self.offset("m_c", row.index) + offset
-                for start, stop, width in self.vectors_to_store(count):
-                    with b.loop(start, stop, width) as j:
-                        at = [row.index, begin - tile.column + j.index]
-                        value = self.load(self.tile_accumulators, at, width)
-                        place = tile.row + row.index, of_all + j.index
-                        of_line = Line(image.width, number)
-                        self.store_result(value, self.of_c.buffer, [base + j.index], place, of_line)
+                for j, width in self.each_stored(0, count, self.width):
+                    at = [row.index, begin - tile.column + j]
+                    value = self.load(self.tile_accumulators, at, width)
+                    place = tile.row + row.index, of_all + j
+                    of_line = Line(image.width, number)
+                    self.store_result(value, self.of_c.buffer, [base + j], place, of_line)

@@ -186,10 +186,10 @@ class LineKernel(InPlaceKernel):
     def _store_rest(self, store: Callable[[Number, Number, int], None]) -> None:
         """Stores the columns past the whole vectors, by vectors of half the width, a quarter of
         it, and so on."""
-        lines, column, width = self.lines, self.lines.whole, self.lines.width
-        while width > 1:
-            width = width // 2 if self.stores_vectors else 1
-            stop = column + (lines.size - column) // width * width
-            with self.b.loop(column, stop, width) as loop:
-                store(loop.index, loop.index + (lines.padded - lines.size), width)
-            column = stop
+        lines, shift = self.lines, self.lines.padded - self.lines.size
+        if self.stores_vectors:
+            for column, width in self.each_shorter_vector(lines.whole, lines.size, lines.width):
+                store(column, column + shift, width)
+        else:
+            with self.b.loop(lines.whole, lines.size) as loop:
+                store(loop.index, loop.index + shift, 1)

@@ -425,24 +425,18 @@ class WinogradKernel(blocked.Kernel):
     ) -> None:
         """Stores a line of results to a row of C. `place`: the image, the row, and the line of the
         image. `columns`: the first column in the line, and the number of columns."""
-        b, c, of, (image, row, of_line) = self.b, self.of_c, self.convolution, place
+        c, of, (image, row, of_line) = self.of_c, self.convolution, place
         across, count = columns
         column = of_line * of.columns + across
         base = c.batch.offset(image) + c.m.offset(row) + c.n.offset(column)
         # The epilogue gets the column among those of all images.
         number = image * of.lines + of_line
         first = number * of.columns + across
-        width, begin = self.width if self.stores_vectors else 1, 0
-        while True:
-            stop = self.whole(count, width) if width > 1 else count
-            with b.loop(begin, stop, width) as loop:
-                value = self.load(self.results, [line, loop.index], width)
-                at = row, first + loop.index
-                of_c = Line(of.columns, number) if isinstance(of.columns, int) else None
-                self.store_result(value, c.buffer, [base + loop.index], at, of_c)
-            if width == 1:
-                return
-            begin, width = stop, width // 2 if width > 4 else 1
+        of_c = Line(of.columns, number) if isinstance(of.columns, int) else None
+
+        for column, width in self.each_stored(0, count, self.width):
+            value = self.load(self.results, [line, column], width)
+            self.store_result(value, c.buffer, [base + column], (row, first + column), of_c)
 
     # --- The mainloop's access to operands -----------------------------------------------------
 
