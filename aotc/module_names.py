@@ -20,11 +20,13 @@ PREPARE_RESULT = "aotc_result_prepare"
 # Prefix: the device's copy of constant NAME, a memref.global without an initial value.
 DEVICE_COPY = "aotc_device_"
 # Prefixes: copies of constant NAME that kernels of the CPU device read, also without initial
-# values: a matrix with packed columns, and filters transformed for Winograd convolution.
+# values: a matrix with packed columns, a matrix whose transpose has packed columns, and filters
+# transformed for Winograd convolution.
 PACKED_COPY = "aotc_packed_"
+TRANSPOSED_COPY = "aotc_transposed_"
 WINOGRAD_COPY = "aotc_winograd_"
 # The runtime functions' names for these copies.
-CPU_COPIES = {PACKED_COPY: "packed", WINOGRAD_COPY: "winograd"}
+CPU_COPIES = {PACKED_COPY: "packed", TRANSPOSED_COPY: "transposed", WINOGRAD_COPY: "winograd"}
 # Declared function in the host module: the entry returns an error unless its argument is true.
 CHECK = "aotc_check"
 # Like CHECK, for an assertion that reports two numbers, the further arguments. The message is a

@@ -24,7 +24,7 @@ from aotc.host.managed_globals import (
     types_of_variables,
     uses_of_variables,
 )
-from aotc.module_names import CPU_COPIES, DEVICE_COPY, PACKED_COPY
+from aotc.module_names import CPU_COPIES, DEVICE_COPY, WINOGRAD_COPY
 from aotc.ops import symbol_of
 
 _CONSTANT = "!llvm.struct<(ptr, i64, ptr, ptr)>"  # aotc_constant of aotc_runtime.h
@@ -85,11 +85,11 @@ def _table_text(name: str, type_: str) -> str:
 
 
 def rows_of_copy(prefix: str, type_: str) -> int:
-    """The number of rows of the constant that a copy for the CPU device is made of. `prefix` is
-    the prefix of the copy's name, `type_` its LLVM type."""
+    """The number of rows of the constant, or of its transpose, that a copy for the CPU device is
+    made of. `prefix` is the prefix of the copy's name, `type_` its LLVM type."""
     found = re.match(r"!llvm\.array<\d+ x array<(\d+) x", type_)
     assert found is not None
-    return int(found[1]) - int(prefix == PACKED_COPY)
+    return int(found[1]) - int(prefix != WINOGRAD_COPY)
 
 
 def _declared(name: str, type_: str) -> str:

@@ -40,6 +40,7 @@ _RUNTIME = {
     "aotc_allocation_failed": ("ptr", "void"),
     "aotc_constant_get": ("ptr", "ptr"),
     "aotc_constant_get_packed": ("ptr, i64", "ptr"),
+    "aotc_constant_get_transposed": ("ptr, i64", "ptr"),
     "aotc_constant_get_winograd": ("ptr, i64", "ptr"),
     "aotc_constant_release": ("ptr", "void"),
 }
@@ -52,6 +53,7 @@ WEAK = (
     "aotc_allocation_failed",
     "aotc_constant_get",
     "aotc_constant_get_packed",
+    "aotc_constant_get_transposed",
     "aotc_constant_get_winograd",
     "aotc_constant_release",
 )

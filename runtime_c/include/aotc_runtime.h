@@ -358,6 +358,11 @@ AOTC_API void *aotc_constant_get(aotc_constant *constant);
 // aotc_constant_release or aotc_unload. NULL after a failure. Called through a weak reference.
 AOTC_API void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows);
 
+// The transpose of a constant matrix of elements of 2 bytes, for kernels of the CPU device that
+// convert them to f32: the transpose has `rows` rows, and its columns are in groups of
+// AOTC_VECTOR_BYTES of f32. Otherwise as aotc_constant_get_packed.
+AOTC_API void *aotc_constant_get_transposed(aotc_constant *constant, uint64_t rows);
+
 // Constant 3 x 3 filters of f32, with `rows` output channels and as many input channels each, for
 // kernels of the CPU device: transformed to 4 x 4 for Winograd's F(2x2, 3x3), with the layout
 // (position, output channel, input channel) and 16 elements of padding after each row. Otherwise
@@ -398,9 +403,10 @@ AOTC_API const void *aotc_weight_get(aotc_weight *weight);
 // The weight's data for kernels on a GPU, as from aotc_constant_get.
 AOTC_API void *aotc_weight_get_on_device(aotc_weight *weight);
 
-// The weight's data for kernels of the CPU device, as from aotc_constant_get_packed and
-// aotc_constant_get_winograd.
+// The weight's data for kernels of the CPU device, as from aotc_constant_get_packed,
+// aotc_constant_get_transposed and aotc_constant_get_winograd.
 AOTC_API void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows);
+AOTC_API void *aotc_weight_get_transposed(aotc_weight *weight, uint64_t rows);
 AOTC_API void *aotc_weight_get_winograd(aotc_weight *weight, uint64_t rows);
 
 // Releases the file, and the copies of its weights that nobody else uses. A destructor in generated

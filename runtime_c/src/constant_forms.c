@@ -33,6 +33,38 @@ static void pack(void *packed, const void *matrix, size_t rows, size_t row_bytes
 const aotc_rt_constant_form aotc_rt_constant_packed = {"aotc_constant_get_packed", "pack",
                                                        packed_bytes, pack};
 
+// The same groups of the transpose of a matrix of 16-bit elements: (group, row, column), where rows
+// and columns are those of the transpose, with one row of padding. A group has as many columns as a
+// vector of f32, to which kernels convert it.
+enum { GROUP_COLUMNS = AOTC_VECTOR_BYTES / sizeof(float) };
+
+static size_t transposed_bytes(size_t rows, size_t row_bytes) {
+  size_t columns = row_bytes / sizeof(uint16_t);
+  size_t groups = (columns + GROUP_COLUMNS - 1) / GROUP_COLUMNS;
+  return groups * (rows + 1) * GROUP_COLUMNS * sizeof(uint16_t);
+}
+
+static void transpose(void *transposed, const void *matrix, size_t rows, size_t row_bytes) {
+  uint16_t *to = transposed;
+  const uint16_t *from = matrix;
+  size_t columns = row_bytes / sizeof(*from);
+  memset(to, 0, transposed_bytes(rows, row_bytes));
+  for (size_t first = 0; first < columns; first += GROUP_COLUMNS) {
+    size_t left = columns - first;
+    size_t count = left < GROUP_COLUMNS ? left : GROUP_COLUMNS;
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t i = 0; i < count; ++i) {
+        to[i] = from[(first + i) * rows + row];
+      }
+      to += GROUP_COLUMNS;
+    }
+    to += GROUP_COLUMNS;
+  }
+}
+
+const aotc_rt_constant_form aotc_rt_constant_transposed = {
+    "aotc_constant_get_transposed", "transpose", transposed_bytes, transpose};
+
 // 3 x 3 filters transformed for Winograd's F(2x2, 3x3) (A. Lavin and S. Gray, "Fast Algorithms for
 // Convolutional Neural Networks", 2016): G g G^T, laid out as in aotc/kernels/matmul/winograd:
 // (position in the 4 x 4 tile, output channel, input channel).

@@ -134,6 +134,10 @@ void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows) {
   return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_packed);
 }
 
+void *aotc_constant_get_transposed(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_transposed);
+}
+
 void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows) {
   return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_winograd);
 }

@@ -107,6 +107,12 @@ void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows) {
   return aotc_rt_constant_in_form(constant, data, rows, &aotc_rt_constant_packed);
 }
 
+void *aotc_weight_get_transposed(aotc_weight *weight, uint64_t rows) {
+  const void *data = NULL;
+  aotc_constant *constant = find_constant(weight, &data);
+  return aotc_rt_constant_in_form(constant, data, rows, &aotc_rt_constant_transposed);
+}
+
 void *aotc_weight_get_winograd(aotc_weight *weight, uint64_t rows) {
   const void *data = NULL;
   aotc_constant *constant = find_constant(weight, &data);

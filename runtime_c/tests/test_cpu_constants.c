@@ -46,6 +46,31 @@ static void columns_are_in_groups(void) {
   CHECK_NO_FAILURE();
 }
 
+static void transposes_are_in_groups(void) {
+  static uint16_t halves[COLUMNS][ROWS];
+  fill();
+  for (int i = 0; i < COLUMNS; ++i) {
+    for (int j = 0; j < ROWS; ++j) {
+      halves[i][j] = (uint16_t)(100 * j + i + 1);
+    }
+  }
+  aotc_constant constant = {.data = halves, .bytes = sizeof(halves)};
+  const uint16_t (*found)[ROWS + 1][WIDTH] = aotc_constant_get_transposed(&constant, ROWS);
+  CHECK(found != NULL);
+  for (int group = 0; group < 2; ++group) {
+    for (int row = 0; row <= ROWS; ++row) {
+      for (int i = 0; i < (int)WIDTH; ++i) {
+        int column = group * (int)WIDTH + i;
+        int expected = row < ROWS && column < COLUMNS ? 100 * row + column + 1 : 0;
+        CHECK_INT(expected, found[group][row][i]);
+      }
+    }
+  }
+  CHECK(aotc_constant_get_transposed(&constant, ROWS) == (const void *)found);
+  aotc_constant_release(&constant);
+  CHECK_NO_FAILURE();
+}
+
 // Two filters with two channels. For a filter of ones, the transform multiplies 1, 1.5, 0.5 and 1
 // for a position's two coordinates.
 static void filters_are_transformed(void) {
@@ -117,11 +142,9 @@ static void nothing_is_packed_on_a_thread_that_failed(void) {
 
 int main(int argc, char **argv) {
   static const check_test tests[] = {
-      CHECK_TEST(columns_are_in_groups),
-      CHECK_TEST(filters_are_transformed),
-      CHECK_TEST(unload_frees_what_is_packed),
-      CHECK_TEST(threads_have_one_copy),
-      CHECK_TEST(nothing_is_packed_on_a_thread_that_failed),
+      CHECK_TEST(columns_are_in_groups),   CHECK_TEST(transposes_are_in_groups),
+      CHECK_TEST(filters_are_transformed), CHECK_TEST(unload_frees_what_is_packed),
+      CHECK_TEST(threads_have_one_copy),   CHECK_TEST(nothing_is_packed_on_a_thread_that_failed),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -350,6 +350,22 @@ func.func @scale(%x: memref<?xf32>, %f: f32) attributes {{llvm.emit_c_interface}
 """
 
 
+def test_pools_of_f16_have_a_function_for_each_level(tmp_path: Path) -> None:
+    """They compare integers, of which later levels have longer vectors."""
+    text = """
+func.func @pool(%x: tensor<1x9x9x32xf16>, %w: tensor<3x3xf16>) -> tensor<1x7x7x32xf16>
+    attributes {llvm.emit_c_interface} {
+  %low = arith.constant 0xFC00 : f16
+  %empty = tensor.empty() : tensor<1x7x7x32xf16>
+  %start = linalg.fill ins(%low : f16) outs(%empty : tensor<1x7x7x32xf16>) -> tensor<1x7x7x32xf16>
+  %y = linalg.pooling_nhwc_max ins(%x, %w : tensor<1x9x9x32xf16>, tensor<3x3xf16>)
+      outs(%start : tensor<1x7x7x32xf16>) -> tensor<1x7x7x32xf16>
+  return %y : tensor<1x7x7x32xf16>
+}
+"""
+    assert processors(tmp_path, text, *X86) == ["x86-64-v4", "x86-64-v3"]
+
+
 @pytest.mark.parametrize(
     ("computed", "is_gain"),
     [

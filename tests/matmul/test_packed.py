@@ -118,6 +118,83 @@ func.func @product(%a: tensor<37x{k}xf32>) -> tensor<37x{heads}x{n}xf32>
     np.testing.assert_allclose(result, expected, rtol=0, atol=1e-4)
 
 
+# By name: the sizes of A, B, and C, the maps from the loops to them, and the reductions.
+TRANSPOSED = {
+    "a matmul": (
+        ((75, 300), (130, 300), (75, 130)),
+        "affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, "
+        "affine_map<(i, j, k) -> (i, j)>",
+        "ik,jk->ij",
+    ),
+    "few columns": (
+        ((9, 70), (19, 70), (9, 19)),
+        "affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, "
+        "affine_map<(i, j, k) -> (i, j)>",
+        "ik,jk->ij",
+    ),
+    "a convolution": (
+        ((2, 9, 11, 24), (50, 3, 3, 24), (2, 7, 9, 50)),
+        "affine_map<(n, y, x, j, u, v, c) -> (n, y + u, x + v, c)>, "
+        "affine_map<(n, y, x, j, u, v, c) -> (j, u, v, c)>, "
+        "affine_map<(n, y, x, j, u, v, c) -> (n, y, x, j)>",
+        "nyxuvc,juvc->nyxj",
+    ),
+}
+
+
+def transposed_text(name: str, filters: np.ndarray) -> str:
+    sizes, maps, _ = TRANSPOSED[name]
+    a, b, c = ("x".join(map(str, shape)) for shape in sizes)
+    parallel = len(sizes[2])
+    count = len(maps.partition("(")[2].partition(")")[0].split(","))
+    kinds = ", ".join(['"parallel"'] * parallel + ['"reduction"'] * (count - parallel))
+    return f"""
+func.func @product(%a: tensor<{a}xf16>) -> tensor<{c}xf32> attributes {{llvm.emit_c_interface}} {{
+  %b = arith.constant dense<"0x{filters.tobytes().hex().upper()}"> : tensor<{b}xf16>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<{c}xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<{c}xf32>) -> tensor<{c}xf32>
+  %c = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+      ins(%a, %b : tensor<{a}xf16>, tensor<{b}xf16>) outs(%zeros : tensor<{c}xf32>) {{
+  ^bb0(%x: f16, %y: f16, %sum: f32):
+    %wide = arith.extf %x : f16 to f32
+    %other = arith.extf %y : f16 to f32
+    %product = arith.mulf %wide, %other : f32
+    %next = arith.addf %sum, %product : f32
+    linalg.yield %next : f32
+  }} -> tensor<{c}xf32>
+  return %c : tensor<{c}xf32>
+}}"""
+
+
+@pytest.mark.parametrize("place", ["library", "file"])
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_transposed_constants_of_f16_are_packed(
+    name: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The constant is in the library or in a file of weights. Results at each level of x86-64 are
+    those in double precision."""
+    sizes, _, einsum = TRANSPOSED[name]
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(shape).astype(np.float16) for shape in sizes[:2])
+    text = transposed_text(name, b)
+    assert "@aotc_transposed_" in lowered(text, tmp_path)
+    weights = tmp_path / "weights" if place == "file" else None
+    out = f"{tmp_path}/built/"
+    aotc.build(text, emit="shared", out=out, name="built", chips=("sm_90a",), weights=weights)
+    seen = a.astype(np.float64)
+    if name == "a convolution":
+        seen = np.lib.stride_tricks.sliding_window_view(seen, (3, 3), (1, 2))
+        seen = np.moveaxis(seen, 3, -1)
+    expected = np.einsum(einsum, seen, b.astype(np.float64))
+    for level in ("1", "3", "4"):
+        monkeypatch.setenv("AOTC_CPU_LEVEL", level)
+        library = aotc.load(shutil.copytree(tmp_path / "built", tmp_path / level))
+        result = np.full(sizes[2], np.nan, np.float32)
+        library.product(a, result)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-3)
+
+
 def test_only_large_constants_of_few_rows_are_packed(tmp_path: Path) -> None:
     assert "aotc_packed_" in lowered(text_of(37, 70, 130), tmp_path)
     assert "aotc_packed_" not in lowered(text_of(37, 7, 130), tmp_path)

@@ -68,6 +68,15 @@ def pack_transposed(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> N
     pack_along_k(v, column_of, (part.k_count, part.columns), packed)
 
 
+def pack_groups(v: Vectors, source: Buffer, part: Part, packed: Buffer) -> None:
+    """Packs a part of `source`, which has the same groups: it is only converted. The part begins
+    with a group."""
+    b, first = v.b, v.signed("divsi", part.column, v.width)
+    with b.loop(0, v.groups(part.columns, v.width)) as group, b.loop(0, part.k_count) as k:
+        at = [first + group.index, part.k + k.index, 0]
+        v.store(v.load(source, at, v.width), packed, [group.index, k.index, 0])
+
+
 def pack_along_k(
     v: Vectors, column_of: Callable[[Number], Column], counts: tuple[Number, Number], packed: Buffer
 ) -> None:

@@ -31,7 +31,12 @@ from aotc.kernels.launches import generics_on_host, name_modules
 from aotc.kernels.matmul.choice import Choice, choose_for_one_row
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.gated import insert_gated
-from aotc.kernels.matmul.cpu.packed import CPU_PACKED, packed_problem
+from aotc.kernels.matmul.cpu.packed import (
+    CPU_PACKED,
+    CPU_TRANSPOSED,
+    packed_problem,
+    transposed_problem,
+)
 from aotc.kernels.matmul.cpu.selected import insert_selected
 from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
 from aotc.kernels.matmul.cpu.streamed_packed import CPU_STREAMED_PACKED, packed_row_problem
@@ -43,15 +48,20 @@ from aotc.kernels.matmul.gates import Gates
 from aotc.kernels.matmul.kernel_selection import KernelSelection, matmuls_of, select_kernels
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperand, Matrix, Problem
 from aotc.mlir import ir
-from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PACKED_COPY
+from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PACKED_COPY, TRANSPOSED_COPY
 from aotc.remarks import Remarks
 from aotc.request import BuildRequest, Chip
 from aotc.rewrites.capability import declare_capability, has_gpu
 
-# By CPU family: the family for a packed B, and the function that returns the problem with packed B.
-_PACKED: dict[MatmulFamily[Any], tuple[MatmulFamily[Any], Callable[[Problem], Problem | None]]] = {
-    CPU_BLOCKED: (CPU_PACKED, packed_problem),
-    CPU_STREAMED: (CPU_STREAMED_PACKED, packed_row_problem),
+# By CPU family: the families for a packed B, each with the prefix of the copy's name and the
+# function that returns the problem with packed B.
+_Packed = tuple[str, MatmulFamily[Any], Callable[[Problem], Problem | None]]
+_PACKED: dict[MatmulFamily[Any], tuple[_Packed, ...]] = {
+    CPU_BLOCKED: (
+        (PACKED_COPY, CPU_PACKED, packed_problem),
+        (TRANSPOSED_COPY, CPU_TRANSPOSED, transposed_problem),
+    ),
+    CPU_STREAMED: ((PACKED_COPY, CPU_STREAMED_PACKED, packed_row_problem),),
 }
 # Operations whose buffers have the alignment of the widest copies.
 _ALIGNED = ("memref.alloc", "memref.get_global")
@@ -287,14 +297,16 @@ class _Dispatch:
     def _cpu_kernel_of(self, choice: Choice, *, has_gates: bool = False) -> None:
         """Launches a CPU's kernel, with a packed B if B is a constant."""
         given = self._arguments
-        family, problem_of = _PACKED.get(choice.family, (choice.family, lambda _: None))
-        problem = problem_of(choice.problem)
-        if problem is not None:
-            packed = copy_of_constant(self._b, given.b, PACKED_COPY, problem.b.type)
+        for prefix, family, problem_of in _PACKED.get(choice.family, ()):
+            problem = problem_of(choice.problem)
+            if problem is None:
+                continue
+            packed = copy_of_constant(self._b, given.b, prefix, problem.b.type)
             if packed is not None:
                 self._arguments = replace(given, b=packed)
                 variant = family.variants(problem)[0]
                 choice = replace(choice, family=family, problem=problem, variant=variant)
+                break
         self._kernel(choice, has_gates=has_gates)
         self._arguments = given
 

@@ -29,6 +29,7 @@ from aotc.ops import (
     element_type,
     erase,
     find,
+    integer,
     operand_groups,
     replace,
     symbol_of,
@@ -161,6 +162,9 @@ def _is_for_later(operation: Any) -> bool:
             return True
     if operation.name == "llvm.fmul":
         return "contract" in str(operation.attributes["fastmathFlags"])
+    # Those of i16 are extremes of f16 or bf16, with several operations on each element.
+    if operation.name in _EXTREMES and element_type(operation.results[0].type) == integer(16):
+        return True
     # SSE2 multiplies 16-bit integers, and has the extremes of i16 and of unsigned i8.
     is_less_there = operation.name == "llvm.mul" or operation.name in _EXTREMES
     return is_less_there and str(operation.results[0].type).endswith("xi32>")

@@ -259,6 +259,8 @@ declare extern_weak ptr @aotc_constant_get(ptr)
 
 declare extern_weak ptr @aotc_constant_get_packed(ptr, i64)
 
+declare extern_weak ptr @aotc_constant_get_transposed(ptr, i64)
+
 declare extern_weak ptr @aotc_constant_get_winograd(ptr, i64)
 
 declare extern_weak void @aotc_constant_release(ptr)

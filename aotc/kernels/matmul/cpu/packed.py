@@ -1,5 +1,6 @@
 """A matmul for the CPU device whose B is a constant, which the runtime packs once (see
-`aotc_constant_get_packed`). It is `cpu.blocked`, with the packed B read in place."""
+`aotc_constant_get_packed` and `aotc_constant_get_transposed`). It is `cpu.blocked`, with the packed
+B read in place."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from msgspec.structs import replace
 
 from aotc.builder import Buffer
 from aotc.builder.numbers import Number, Value
+from aotc.kernels.cpu.levels import SSE2, is_for_level
+from aotc.kernels.cpu.packing import Part, pack_groups
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import CpuBlocked, Step, Tile
@@ -17,6 +20,8 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 _MOST_ROWS = 512
 # A smaller B stays in the caches, so that packing gains nothing.
 _LEAST_BYTES = 16 << 10
+# The same for a transposed B, which each block would transpose.
+_LEAST_TRANSPOSED_BYTES = 1 << 10
 
 
 def packed_type(matrix: Matrix) -> str | None:
@@ -39,6 +44,26 @@ def packed_problem(problem: Problem) -> Problem | None:
     return replace(problem, b=replace(problem.b, type=type_))
 
 
+def transposed_type(matrix: Matrix, computed: str) -> str | None:
+    """The type of the packed copy of a transposed B of f16 that is computed in f32; None if nothing
+    is gained."""
+    n, k = matrix.sizes
+    if (matrix.element, computed) != ("f16", "f32") or k is None or n is None:
+        return None
+    if matrix.pitch not in (k, None) or k * n * ELEMENT_BYTES["f16"] < _LEAST_TRANSPOSED_BYTES:
+        return None
+    width = VECTOR_BYTES // ELEMENT_BYTES[computed]
+    return f"memref<{-(-n // width)}x{k + 1}x{width}x{matrix.element}>"
+
+
+def transposed_problem(problem: Problem) -> Problem | None:
+    """The problem with a packed copy of a transposed B; None if nothing is gained."""
+    if problem.batched or not problem.b.transposed:
+        return None
+    type_ = transposed_type(problem.b, computed_in(problem))
+    return None if type_ is None else replace(problem, b=replace(problem.b, type=type_))
+
+
 class Kernel(blocked.Kernel):
     """The kernel with a packed B, whose columns are padded to whole vectors."""
 
@@ -57,6 +82,33 @@ class Kernel(blocked.Kernel):
         return self.load(self.source_b, [group, step.start + k, 0], self.width)
 
 
+class TransposedKernel(blocked.Kernel):
+    """The kernel with a packed copy of a transposed B, whose columns are padded to whole vectors.
+    Its elements are converted where they are multiplied: this takes one instruction for all rows
+    of a register tile. With SSE2, which has no such instruction, each step converts them."""
+
+    columns_apart = 0
+
+    @property
+    def transposed_b(self) -> Buffer:
+        return Buffer(self.arguments.b)
+
+    def multiply_step(self, tile: Tile, step: Step) -> None:
+        b = self.b
+        with b.where(is_for_level(b, SSE2)) as is_short:
+            super().multiply_step(tile, step)
+        with is_short.otherwise():
+            self.multiply(tile, step, (0, tile.columns), is_packed_b=False)
+
+    def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
+        group = self.signed("divsi", self.column_of(tile, column), self.width)
+        return self.load(self.transposed_b, [group, step.start + k, 0], self.width)
+
+    def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
+        part = Part(step.start, tile.column + start, step.count, tile.columns - start)
+        pack_groups(self, self.transposed_b, part, self.packed_b)
+
+
 class CpuPacked(CpuBlocked):
     """See the module's docstring. The type of B in the problem is that of the packed copy."""
 
@@ -65,4 +117,13 @@ class CpuPacked(CpuBlocked):
     kernel_type = Kernel
 
 
+class CpuTransposed(CpuBlocked):
+    """As `CpuPacked`, for a transposed B."""
+
+    name = "blocks of a transposed constant"
+    mnemonic = "cpu_packed"
+    kernel_type = TransposedKernel
+
+
 CPU_PACKED: CpuBlocked = CpuPacked()
+CPU_TRANSPOSED: CpuBlocked = CpuTransposed()

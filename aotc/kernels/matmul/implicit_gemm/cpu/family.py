@@ -13,6 +13,8 @@ from aotc.kernels.matmul.implicit_gemm.cpu.grouped import Kernel as GroupedKerne
 from aotc.kernels.matmul.implicit_gemm.cpu.grouped import takes_groups
 from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
 from aotc.kernels.matmul.implicit_gemm.cpu.lines import LineKernel, lines_of
+from aotc.kernels.matmul.implicit_gemm.cpu.transposed import Kernel as TransposedKernel
+from aotc.kernels.matmul.implicit_gemm.cpu.transposed import transposed_filters
 from aotc.kernels.matmul.implicit_gemm.cpu.winograd import can_implement as can_use_winograd
 from aotc.kernels.matmul.implicit_gemm.cpu.winograd import insert_winograd
 from aotc.kernels.matmul.implicit_gemm.operand import size_of
@@ -23,8 +25,8 @@ from aotc.kernels.matmul.problem import Arguments
 class ImplicitCpu(CpuFamily[ImplicitGemm]):
     """The choice among the implicit GEMM kernels. Filters of 3 x 3 may use Winograd's algorithm,
     and elements of 8 and 16 bits are multiplied in groups. Otherwise B is read in place if its
-    columns are rows of an image; or it is copied, if several blocks read it; or each block packs
-    it."""
+    columns are rows of an image; or it is copied, if several blocks read it; or the runtime packs
+    it, if it is a constant; or each block packs it."""
 
     name = "implicit GEMM"
     depends_on_host_code = True  # Winograd's filters are constants; a copy precedes conditions
@@ -69,6 +71,10 @@ def _insert_in_place(
     kernel = b, problem, variant, arguments.epilogue
     if image_of(problem) is not None:
         ImageKernel(*kernel).build(arguments)
+        return
+    filters = transposed_filters(b, problem, arguments)
+    if filters is not None:
+        TransposedKernel(*kernel).build_transposed(filters, arguments)
         return
     lines = lines_of(problem, size_of(b, arguments, problem.columns[-1]))
     by_lines = lines is not None and problem.m is not None and lines.are_faster(problem.m)
