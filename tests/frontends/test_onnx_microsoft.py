@@ -147,6 +147,7 @@ def test_products_of_floats_and_bytes(zero: bool, tmp_path: Path) -> None:
     [
         (4, 256, 21, "none"),
         (4, 256, 21, "packed"),
+        (4, 256, 21, "an input"),
         (4, 256, 21, "floats"),
         (4, 250, 17, "packed"),
         (2, 256, 18, "packed"),
@@ -155,7 +156,7 @@ def test_products_of_floats_and_bytes(zero: bool, tmp_path: Path) -> None:
 )
 def test_weights_of_few_bits(bits: int, rows: int, opset: int, zeros: str, tmp_path: Path) -> None:
     """MatMulNBits of a vector reads the packed weights; a last block may have more than the
-    matrix."""
+    matrix. Zero points that are an input are unpacked in each call."""
     rng = np.random.default_rng(0)
     columns, size, in_a_byte = 1100, 64, 8 // bits
     blocks = -(-rows // size)
@@ -173,10 +174,12 @@ def test_weights_of_few_bits(bits: int, rows: int, opset: int, zeros: str, tmp_p
     if zeros == "none":
         zero = np.full_like(zero, 1 << bits - 1)
     else:
-        weights["z"] = packed(zero) if zeros == "packed" else zero.astype(np.float32)
+        weights["z"] = zero.astype(np.float32) if zeros == "floats" else packed(zero)
     matrix = ((integers - zero[..., None]) * scales[..., None]).reshape(columns, -1)[:, :rows]
     given = {"x": rng.standard_normal((1, rows)).astype(np.float32)}
-    inputs = ["x", "q", "s", "z" if "z" in weights else "", "", "n"]
+    if zeros == "an input":
+        given["z"] = weights.pop("z").reshape(-1)
+    inputs = ["x", "q", "s", "z" if zeros == "an input" or "z" in weights else "", "", "n"]
     options = {"K": rows, "N": columns, "bits": bits, "block_size": size}
     model = model_of("MatMulNBits", inputs, given, weights, options)
     model.opset_import[0].version = opset
@@ -186,7 +189,7 @@ def test_weights_of_few_bits(bits: int, rows: int, opset: int, zeros: str, tmp_p
     library = aotc.load(artifact.path)
     library.set_device("cpu")
     expected = given["x"].astype(np.float64) @ matrix.T + bias
-    np.testing.assert_allclose(library.net(given["x"]), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(library.net(*given.values()), expected, rtol=1e-4, atol=1e-4)
     names = {kernel.name for kernel in artifact.manifest.kernels}
     if opset > 17:
         assert any(name.startswith(f"cpu_gemv_f32_w{bits}") for name in names), names

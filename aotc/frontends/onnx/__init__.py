@@ -25,6 +25,7 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     # These modules load NumPy, which files of other front ends do not need.
     from aotc.frontends.onnx.checks import PROBLEMS, check_weights
     from aotc.frontends.onnx.held import put_held, take_held
+    from aotc.frontends.onnx.packed_weights import pack_narrow_weights
     from aotc.frontends.onnx.preparation import take_weights
     from aotc.frontends.onnx.versions import newer
 
@@ -50,6 +51,8 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     patterns = [word for word in options.get("replaceable", "").split(",") if word]
     held = take_held(model, patterns)
     weights = take_weights(model)
+    pack_narrow_weights(model, weights)
+    weights |= take_weights(model)
     original = copy.deepcopy(model)
     try:
         module = _imported(model, weights, name)

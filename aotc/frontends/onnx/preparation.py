@@ -75,20 +75,20 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     _bound_steps(model)
     _set_defaults(model)
     bind_defaults(model)
-    give_ranks(model, lambda model: _infer(model, strict=False))
-    give_computed_ranks(model, lambda model: _infer(model, strict=False))
+    give_ranks(model, lambda model: infer(model, strict=False))
+    give_computed_ranks(model, lambda model: infer(model, strict=False))
     model = _without_other_domains(_with_right_sizes(model))
     model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
     model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))
     model = _folded(_with_its_types(model, lambda inferred: _expanded(inferred, kinds)))
     model = _folded(_with_its_types(model, lambda inferred: check_values(inferred, IMPLIED_VALUES)))
     _bound_steps(model)
-    model = _infer(widened(model, rewrite))
+    model = infer(widened(model, rewrite))
     model = rewrite(model, kinds=kinds)
     # A body may use another function of ONNX's that torch-mlir refuses.
     model = _with_its_types(model, lambda inferred: _expanded(inferred, kinds))
     _drop_unread(model)
-    return _infer(model)
+    return infer(model)
 
 
 def _without_other_domains(model: Any) -> Any:
@@ -147,7 +147,7 @@ def _drop_unread(model: Any) -> None:
 def _with_its_types(model: Any, changed: Callable[[Any], Any], *, strict: bool = True) -> Any:
     """Applies `changed` to the model with inferred types, and restores the model's own types in the
     result. For calls of functions, onnx infers 0 for unknown sizes."""
-    inferred = _infer(model, strict=strict)
+    inferred = infer(model, strict=strict)
     made = changed(inferred)
     if made is inferred:
         return model
@@ -167,14 +167,14 @@ def _is_expanded(node: Node, kinds: Set[str]) -> bool:
 def _expanded(model: Any, kinds: Set[str]) -> Any:
     """The model with calls of functions inlined. It is the same object if there are none."""
     if model.functions:
-        model = _infer(expand_functions(model))
-    return expand(model, lambda node: _is_expanded(node, kinds), _infer)
+        model = infer(expand_functions(model))
+    return expand(model, lambda node: _is_expanded(node, kinds), infer)
 
 
 def _folded(model: Any) -> Any:
     """The model with computations on known sizes folded, from which onnx infers further sizes."""
     for _ in range(_MOST_FOLDS):
-        model = _infer(model)
+        model = infer(model)
         if not fold(model):
             break
     return model
@@ -280,7 +280,7 @@ def _bound_steps(model: Any) -> None:
         node.proto.input[4] = name
 
 
-def _infer(model: Any, *, strict: bool = True) -> Any:
+def infer(model: Any, *, strict: bool = True) -> Any:
     """The model with the shapes that onnx infers. If `strict`, raises InputError for shapes that do
     not fit."""
     import onnx

@@ -186,7 +186,7 @@ class _Fusion:
         """The sizes of the digits of K, the slowest first."""
         divisors = {1, self.sizes[_K]}
         for leaf in self.leaves:
-            for place in leaf.index:
+            for place in (one for whole in leaf.index for one in _apart(whole)):
                 if isinstance(place, tuple):
                     divisors.update(self._weights(place))
                 elif place not in (_ROW, _K, 0):
@@ -210,6 +210,9 @@ class _Fusion:
 
     def _digits(self, place: Place) -> list[int]:
         """The loops of the new operation that an index consists of."""
+        apart = _apart(place)
+        if len(apart) > 1:
+            return [loop for one in apart for loop in self._digits(one)]
         if place == 0:
             return []
         if place == _COLUMN:
@@ -274,10 +277,12 @@ class _Fusion:
         groups, shape, next_ = [], [], 0
         columns = [int(self.out.type.shape[0])] * self.columns
         sizes = [*columns, self.sizes[_ROW], *self.radices]
-        for place in index:
+        for place, size in zip(index, tensor.type.shape, strict=True):
             own = [sizes[loop] for loop in self._digits(place)]
             if not own:
                 return self._expanded(*_without_ones(tensor, index))
+            if math.prod(own) != size:
+                raise _NoContractionError
             groups.append(list(range(next_, next_ + len(own))))
             next_ += len(own)
             shape += own
@@ -320,6 +325,13 @@ class _Fusion:
         attributes = ops.attributes_of(source)
         types = [result.type for result in source.results]
         return ops.create(source.name, operands, types, attributes).result
+
+
+def _apart(place: Place) -> list[Place]:
+    """The indices that were joined to this one, the slowest first."""
+    if isinstance(place, tuple) and place[0] == "joined":
+        return [one for part in place[1] for one in _apart(part)]
+    return [place]
 
 
 def _has_operation(expression: Expression, names: Sequence[str]) -> bool:
