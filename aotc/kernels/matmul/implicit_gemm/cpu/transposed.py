@@ -18,6 +18,8 @@ from aotc.module_names import TRANSPOSED_COPY
 
 def transposed_filters(b: Builder, problem: ImplicitGemm, arguments: Arguments) -> Value | None:
     """The transposed copy of the filters; None if they are no constant, or nothing is gained."""
+    if any(loop.b for loop in problem.batch):
+        return None  # each group of a convolution has its own filters
     run: int | None = 1
     for loop in reversed((*problem.columns, *problem.k_loops)):
         if run is None or loop_step(problem, loop, "b") != run:
