@@ -126,6 +126,12 @@ TRANSPOSED = {
         "affine_map<(i, j, k) -> (i, j)>",
         "ik,jk->ij",
     ),
+    "several rows of tiles": (
+        ((230, 70), (401, 70), (230, 401)),
+        "affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, "
+        "affine_map<(i, j, k) -> (i, j)>",
+        "ik,jk->ij",
+    ),
     "few columns": (
         ((9, 70), (19, 70), (9, 19)),
         "affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, "

@@ -7,8 +7,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from aotc.builder import Buffer
-from aotc.builder.numbers import Number, Value
+from aotc.builder.numbers import Number, Value, signed_maximum
 from aotc.kernels.cpu.levels import SSE2, is_for_level
+from aotc.kernels.cpu.mainloop import LONG_ROWS, LONG_VECTORS
 from aotc.kernels.cpu.packing import Part, pack_groups
 from aotc.kernels.cpu.vectors import VECTOR_BYTES
 from aotc.kernels.matmul.cpu import blocked
@@ -22,6 +23,8 @@ _MOST_ROWS = 512
 _LEAST_BYTES = 16 << 10
 # The same for a transposed B, which each block would transpose.
 _LEAST_TRANSPOSED_BYTES = 1 << 10
+# The fewest rows of a tile: it reads a transposed B in place, possibly from a distant cache.
+_LEAST_TILE_ROWS = 24
 
 
 def packed_type(matrix: Matrix) -> str | None:
@@ -88,6 +91,17 @@ class TransposedKernel(blocked.Kernel):
     of a register tile. With SSE2, which has no such instruction, each step converts them."""
 
     columns_apart = 0
+
+    def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
+        """With several rows of tiles, they are as large as those of the base class, but wider: B is
+        not packed for each of these rows, and all tiles of a row pack the same part of A."""
+        rows, columns, across = super().tile_sizes(m, n)
+        if not isinstance(m, int) or not isinstance(n, int) or m <= self.variant.tile_rows // 2:
+            return rows, columns, across
+        whole = max(n - self.width, 1)
+        wide = self.even(whole, self.variant.tile_columns, LONG_VECTORS * self.width)
+        least = signed_maximum(rows * columns // wide, _LEAST_TILE_ROWS)
+        return self.even(m, least, LONG_ROWS), wide, self.groups(whole, wide)
 
     @property
     def transposed_b(self) -> Buffer:
