@@ -213,3 +213,20 @@ func.func @buckets(%distances: tensor<?x?xf32>, %table: tensor<32x4xf32>, %rows:
 // CHECK:      %[[BUCKET:.*]] = linalg.generic {{.*}} ins(%arg0 :
 // CHECK:      bufferization.dealloc_tensor %[[BUCKET]] {aotc.fusion_barrier}
 // CHECK:      tensor.extract
+
+
+// A permutation of a sum of a product and of a part of a tensor, which is no computation: nothing is kept apart.
+func.func @permuted(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>, %other: tensor<200x128xf32>) -> tensor<128x128xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<128x128xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %part = tensor.extract_slice %other[3, 0] [128, 128] [1, 1] : tensor<200x128xf32> to tensor<128x128xf32>
+  %product = linalg.matmul ins(%x, %w : tensor<128x128xf32>, tensor<128x128xf32>) outs(%zeros : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %sum = linalg.add ins(%part, %product : tensor<128x128xf32>, tensor<128x128xf32>) outs(%empty : tensor<128x128xf32>) -> tensor<128x128xf32>
+  %y = linalg.transpose ins(%sum : tensor<128x128xf32>) outs(%empty : tensor<128x128xf32>) permutation = [1, 0]
+  return %y : tensor<128x128xf32>
+}
+
+// CHECK-LABEL: func.func @permuted
+// CHECK-NOT:  bufferization.dealloc_tensor
+// CHECK:      return

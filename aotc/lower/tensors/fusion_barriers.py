@@ -173,7 +173,7 @@ def _producers(value: Any) -> Iterator[Any]:
 
 def _window_operands(generic: Any) -> list[Any]:
     """The operands that a reduction reads by windows."""
-    if not has_reduction(generic):
+    if generic.name != "linalg.generic" or not has_reduction(generic):
         return []
     inputs, _ = ops.operand_groups(generic)
     return [
