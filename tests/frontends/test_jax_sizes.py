@@ -45,6 +45,13 @@ def _loss(w: Any, x: Any, labels: Any) -> Any:
     return -jnp.mean(chosen)
 
 
+def _pooled(x: Any) -> Any:
+    """Of windows that overlap, and of which several may have the same maximum."""
+    padding = [(0, 0), (1, 1), (0, 2), (0, 0)]
+    window = lax.reduce_window(jnp.round(x), -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 1, 1), padding)
+    return jnp.sum(x) + jnp.sum(jnp.sin(window + jax.nn.relu(x[:, :1, :1])))
+
+
 def _of_several_types(x: Any) -> Any:
     numbers = [jnp.arange(x.shape[0], dtype=kind) for kind in (np.uint32, np.float16, np.int8)]
     return *numbers, jnp.zeros((x.shape[0], 2), bool), jnp.full((3, x.shape[0]), 7, jnp.uint8)
@@ -118,6 +125,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"),
         ["n, 7, 7, 2"],
     ),
+    "slope of a pool": (jax.grad(_pooled), ["n, 8, 7, 2"]),
+    "slope of a pool of any images": (jax.grad(_pooled), ["2, n, m+3, 3"]),
 }
 
 

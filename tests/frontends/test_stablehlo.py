@@ -148,6 +148,38 @@ def test_scatter(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
+SELECTIONS = """\
+func.func public @main(%x: tensor<7xui8>, %by: tensor<4xui8>) -> tensor<7xui8> {
+  %initial = stablehlo.constant dense<200> : tensor<ui8>
+  %0 = "stablehlo.select_and_scatter"(%x, %by, %initial) <{
+      window_dimensions = array<i64: 3>, window_strides = array<i64: 2>,
+      padding = dense<[[3, -1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<ui8>, %b: tensor<ui8>):
+    %1 = stablehlo.compare LE, %a, %b : (tensor<ui8>, tensor<ui8>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }, {
+  ^bb0(%a: tensor<ui8>, %b: tensor<ui8>):
+    %1 = stablehlo.subtract %a, %b : tensor<ui8>
+    stablehlo.return %1 : tensor<ui8>
+  }) : (tensor<7xui8>, tensor<4xui8>, tensor<ui8>) -> tensor<7xui8>
+  return %0 : tensor<7xui8>
+}
+"""
+
+
+def test_select_and_scatter(tmp_path: Path) -> None:
+    """Windows of padding alone select nothing; of others, the first of the smallest numbers gets
+    what its windows give, in their order."""
+    path = tmp_path / "selections.stablehlo"
+    path.write_text(SELECTIONS)
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    x = np.array([9, 3, 250, 3, 200, 201, 1], np.uint8)
+    # The windows are: nothing; 9, 3; 3, 250, 3; 3, 200, 201.
+    by = np.array([50, 7, 20, 30], np.uint8)
+    (got,) = call(built, "selections", [x, by], [x])
+    np.testing.assert_array_equal(got, [200, 173, 200, 170, 200, 200, 200])
+
+
 DOTS = """\
 func.func public @main(%x: tensor<2x4xui8>, %y: tensor<2x4xui8>, %z: tensor<2x4xsi8>)
     -> (tensor<2x2xi32>, tensor<2x2xf32>, tensor<2x2xui8>, tensor<2x2xi32>) {

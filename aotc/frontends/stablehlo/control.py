@@ -13,6 +13,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.frontends.stablehlo.scatter import lower_scatter
+from aotc.frontends.stablehlo.select_and_scatter import lower_select_and_scatter
 from aotc.frontends.stablehlo.sort import lower_sort
 
 
@@ -36,6 +37,7 @@ class _Lowering:
             "stablehlo.while": self._while,
             "stablehlo.if": self._if,
             "stablehlo.case": self._case,
+            "stablehlo.select_and_scatter": functools.partial(lower_select_and_scatter, ir),
             "stablehlo.scatter": functools.partial(lower_scatter, ir),
             "stablehlo.sort": functools.partial(lower_sort, ir),
         }

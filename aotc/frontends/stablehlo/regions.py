@@ -1,9 +1,10 @@
 """Lowers StableHLO's operations whose region works on single elements to loops, by MLIR text that
 calls the region.
 
-The text is a module with two functions: the operation, from its operands to its results, and a
-private `@region`. Calls of it are replaced by the operation's region, converted from tensors of
-rank 0 to scalars. (Each tensor would become a buffer.)
+The text is a module with the operation as a function, from its operands to its results, and
+private functions: `@region`, or `@region0`, `@region1`, ... Calls of them are replaced by the
+operation's regions, converted from tensors of rank 0 to scalars. (Each tensor would become a
+buffer.)
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from typing import Any
 from aotc import ops
 
 # The declaration of the text's first function.
-DECLARATION = "func.func private @region({types}) -> ({results})\n"
+DECLARATION = "func.func private @region{number}({types}) -> ({results})\n"
 
 
-def declare_region(arguments: list[Any], results: list[Any]) -> str:
-    """The declaration of `@region` with these scalar types."""
+def declare_region(arguments: list[Any], results: list[Any], number: int | None = None) -> str:
+    """The declaration of `@region` with these scalar types, or of that with the number."""
     return DECLARATION.format(
-        types=", ".join(map(str, arguments)), results=", ".join(map(str, results))
+        number="" if number is None else number,
+        types=", ".join(map(str, arguments)),
+        results=", ".join(map(str, results)),
     )
 
 
@@ -29,8 +32,9 @@ def replace_by_text(ir: Any, operation: Any, text: str) -> None:
     function = ops.terminator(parsed.body)
     body = function.regions[0].blocks[0]
     for call in ops.find(function, "func.call"):
+        number = int(ops.callee_of(call).removeprefix("region") or 0)
         with operation.location, ir.InsertionPoint(call):
-            made = _clone_on_scalars(ir, operation.regions[0].blocks[0], list(call.operands))
+            made = _clone_on_scalars(ir, operation.regions[number].blocks[0], list(call.operands))
         ops.replace(call, made)
     ops.replace_by_body(operation, body, operation.operands)
 
