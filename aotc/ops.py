@@ -18,6 +18,16 @@ _LAUNCH = "gpu.launch_func"  # in host code alone
 _EQ, _SGE = 0, 5  # arith.cmpi's numbers
 _LARGEST_INDEX = (1 << 63) - 1
 _CONSTANT = "arith.constant"
+_COPY_GROUP = "nvgpu.device_async_create_group"
+
+
+def text_of(operation: Any, **options: Any) -> str:
+    """The text of an operation, which can be parsed. `options` are those of `get_asm`."""
+    text = str(operation.get_asm(**options))
+    # MLIR prints a group without tokens in a short form after which its parser takes the name of
+    # the next line's result for a token.
+    generic = f'"{_COPY_GROUP}"() : () -> !nvgpu.device.async.token'
+    return text.replace(f"{_COPY_GROUP} \n", f"{generic}\n")
 
 
 def walk(operation: Any) -> list[Any]:

@@ -21,7 +21,7 @@ from aotc.builder.numbers import Value, wrap
 from aotc.builder.operations import FLOAT8, Type
 from aotc.builder.regions import Branch, Launch, Loop, Regions
 from aotc.mlir import ir
-from aotc.ops import create
+from aotc.ops import create, text_of
 
 __all__ = [
     "FLOAT8",
@@ -35,8 +35,6 @@ __all__ = [
     "Type",
     "function_text",
 ]
-
-_GROUP = "nvgpu.device_async_create_group"
 
 
 class Builder(Regions, Memory):
@@ -74,6 +72,4 @@ def function_text(
             body(b, list(block.arguments))
             create("func.return")
         module.operation.verify()
-        text = str(function.get_asm(use_name_loc_as_prefix=True)) + "\n"
-        # MLIR prints a group without tokens in a short form that its parser rejects.
-        return text.replace(f"{_GROUP} \n", f'"{_GROUP}"() : () -> !nvgpu.device.async.token\n')
+        return text_of(function, use_name_loc_as_prefix=True) + "\n"

@@ -14,6 +14,7 @@ from aotc.emit.c_text import file_stem
 from aotc.errors import InputError, InternalError
 from aotc.input.source import Source, excerpt, find_place
 from aotc.observers import LONGEST_SAVED
+from aotc.ops import text_of
 from aotc.request import BuildRequest
 from aotc.toolchain import Runner, Toolchain
 from aotc.warnings import BuildWarning
@@ -150,8 +151,11 @@ class Build(Struct, frozen=True):
         else:
             return ()
         # Printed now, because later stages change the module.
-        text = operation.get_asm(
-            enable_debug_info=r.debug, large_elements_limit=limit, large_resource_limit=limit
+        text = text_of(
+            operation,
+            enable_debug_info=r.debug,
+            large_elements_limit=limit,
+            large_resource_limit=limit,
         )
         (place,) = r.paths_of(kind, **words)
         return (ArtifactFile.at(place, kind, lambda: f"{text}\n".encode()),)

@@ -208,7 +208,8 @@ class Recorder:
         return len(self.texts) - 1
 
     def _lines(self, operation: Any) -> tuple[Line, ...]:
-        assembly = operation.get_asm(
+        assembly = ops.text_of(
+            operation,
             enable_debug_info=True,
             large_elements_limit=_LONGEST_CONSTANT,
             large_resource_limit=_LONGEST_CONSTANT,

@@ -18,6 +18,7 @@ from aotc.input.depth import check_depth, check_levels
 from aotc.input.kinds import kind_of_bytes, kind_of_text
 from aotc.input.place import Place
 from aotc.mlir import ir
+from aotc.ops import text_of
 from aotc.pipes import read_file, read_stdin
 
 BYTECODE_MAGIC = b"ML\xefR"
@@ -240,7 +241,7 @@ def _bytecode_hint(message: str, bytecode: bytes) -> str | None:
 def _name_locations(module: Any, name: str) -> Any:
     # The bindings cannot name the input when they parse a module with several operations, so the
     # locations are renamed in the printed form.
-    printed = module.operation.get_asm(enable_debug_info=True)
+    printed = text_of(module.operation, enable_debug_info=True)
     return ir.Module.parse(re.sub(rf"loc\({_UNNAMED}:", lambda _: f"loc({_quoted(name)}:", printed))
 
 
@@ -249,7 +250,7 @@ def _rename_file(module: Any, file: str, name: str) -> Any:
     locations, a module that has such locations is printed and parsed again."""
     if file.encode() not in bytecode_of(module.operation):
         return module
-    printed = module.operation.get_asm(enable_debug_info=True)
+    printed = text_of(module.operation, enable_debug_info=True)
     return ir.Module.parse(printed.replace(f"{_quoted(file)}:", f"{_quoted(name)}:"))
 
 

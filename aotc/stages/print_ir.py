@@ -15,6 +15,7 @@ from aotc.lower.plan.levels import Level
 from aotc.lower.plan.pipeline import OWN_PASSES, SCHEDULE, parse_plan, plan_for
 from aotc.mlir import PassManager
 from aotc.observers import LONGEST_SAVED
+from aotc.ops import text_of
 from aotc.output import write_file
 from aotc.pipeline_text import pipeline_text, short_name, single_passes
 from aotc.request import BuildRequest, PrintIr
@@ -47,8 +48,8 @@ class IrPrinter:
         names = self._wanted.before if when == _BEFORE else self._wanted.after
         if name not in names and PrintIr.ALL not in names:
             return
-        text = operation.get_asm(
-            large_elements_limit=LONGEST_SAVED, large_resource_limit=LONGEST_SAVED
+        text = text_of(
+            operation, large_elements_limit=LONGEST_SAVED, large_resource_limit=LONGEST_SAVED
         )
         text = f"// -----// IR Dump {when} {name} ({stage}) //----- //\n{text}\n"
         if self._wanted.folder is None:
