@@ -322,6 +322,23 @@ REFUSED = {
         + "memref.global constant @t : memref<4xf32, 4> = dense<[1.0, 2.0, 3.0, 4.0]>",
         "3:3: error: a kernel is given a memref<4xf32, 4>: constant memory is a part of the",
     ),
+    "memory of an iteration that the next one reads": (
+        _function(
+            """affine.parallel (%i) = (0) to (4) {
+    %a = memref.alloca() : memref<1xf32>
+    %last = affine.for %j = 0 to 8 iter_args(%before = %a) -> (memref<1xf32>) {
+      %own = memref.alloca() : memref<1xf32>
+      %v = affine.load %before[0] : memref<1xf32>
+      affine.store %v, %own[0] : memref<1xf32>
+      affine.yield %own : memref<1xf32>
+    }
+    %v = affine.load %last[0] : memref<1xf32>
+    affine.store %v, %x[%i] : memref<4xf32>
+  }""",
+            "%x: memref<4xf32>",
+        ),
+        "5:14: error: memref.alloca in a loop: in kernels, all iterations have the same memory",
+    ),
     "a store to constant memory": (
         """gpu.module @m {
 llvm.mlir.global internal @t(0.0 : f32) {addr_space = 4 : i32} : f32

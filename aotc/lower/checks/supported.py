@@ -35,6 +35,8 @@ _WRITES = {
     **{name: target for name, (_, target) in COPIES.items()},
     **_OTHER_WRITES,
 }
+_LOOPS = ("scf.for", "scf.while")
+_PASSES_ON = ("scf.yield", "scf.condition")
 _CONSTANT_MEMORY = 4
 _HIGHER_LEVELS = ("stablehlo",)
 # Operation → the operand number that names a file.
@@ -111,6 +113,13 @@ def check_kernels(source: Source) -> None:
             if _is_constant_memory(target.type) or _is_constant_memory(root_of(target).type):
                 said = f"{operation.name} writes to constant memory, which kernels can only read."
                 raise _refused(source, operation, said)
+        for allocation in ops.find(gpu_module, "memref.alloca"):
+            if _outlasts_iteration(allocation):
+                said = (
+                    "memref.alloca in a loop: in kernels, all iterations have the same memory, and "
+                    "this one is passed on. Allocate it before the loop, or by memref.alloc."
+                )
+                raise _refused(source, allocation, said)
         for operation in ops.find(gpu_module, *_HOST_ONLY):
             reason = _HOST_ONLY[operation.name]
             if reason is not None or _is_unranked_copy(operation):
@@ -119,6 +128,30 @@ def check_kernels(source: Source) -> None:
                 raise _refused(source, operation, said)
     for launch in ops.find(source.module.operation, "gpu.launch_func"):
         _check_arguments(source, launch)
+
+
+def _outlasts_iteration(allocation: Any) -> bool:
+    """Whether a loop around the allocation passes its memory, or a view of it, on to its next
+    iteration or out of the loop."""
+    around = list(ops.ancestors(allocation))
+    seen: set[Any] = set()
+    waiting = [allocation.results[0]]
+    while waiting:
+        value = waiting.pop()
+        if value in seen or not isinstance(value.type, ir.MemRefType | ir.UnrankedMemRefType):
+            continue
+        seen.add(value)
+        for use in value.uses:
+            user = use.owner.operation
+            if user.name in _PASSES_ON:
+                user = user.parent.operation
+                if user.name in _LOOPS and user in around:
+                    return True
+            waiting += user.results
+            for region in user.regions:
+                for block in region.blocks:
+                    waiting += block.arguments
+    return False
 
 
 def _check_arguments(source: Source, launch: Any) -> None:
