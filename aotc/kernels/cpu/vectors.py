@@ -46,8 +46,6 @@ class Vectors:
 
     def whole(self, count: Number, size: int) -> Number:
         """`count`, rounded down to a multiple of `size`."""
-        if isinstance(count, int):
-            return count // size * size
         return count - self.signed("remsi", count, size)
 
     def vectorized(self, count: Number) -> list[tuple[Number, Number, int]]:
@@ -74,10 +72,7 @@ class Vectors:
         while width > 1:
             width //= 2
             end = start + self.whole(stop - start, width)
-            if not isinstance(start, int) or not isinstance(end, int):
-                with self.b.where(compare("slt", start, end)):
-                    yield start, width
-            elif start < end:
+            with self.b.where(compare("slt", start, end)):
                 yield start, width
             start = end
 
