@@ -78,3 +78,56 @@ def test_products_read_packed_weights(name: str, tmp_path: Path) -> None:
     assert any(one.startswith("cpu_gemv_f32_w4") for one in names) == (
         rows == 1 and k % max(block, 1) == 0
     ), names
+
+
+def _refused(nodes: list[Any], constants: list[Any], k: int, folder: Path) -> str:
+    """The message of a build, which reads an `x` of 1 x `k`."""
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "net", [info("x", 1, (1, k))], [info("y", 1, (1, 8))], constants
+    )
+    domains = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=domains, ir_version=10)
+    onnx.save(model, folder / "net.onnx")
+    with pytest.raises(aotc.errors.InputError) as error:
+        aotc.build(folder / "net.onnx", emit="mlir", out=folder / "net.mlir", chips="sm_80")
+    return str(error.value)
+
+
+MATRIX = [
+    helper.make_tensor("q", TensorProto.INT4, (64, 8), np.zeros(512, int)),
+    numpy_helper.from_array(np.ones((4, 8), np.float32), "s"),
+]
+
+
+def test_sizes_that_do_not_fit_are_those_of_the_model(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s"], ["w"], axis=0, block_size=16),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    message = _refused(nodes, MATRIX, 32, tmp_path)
+    assert "onnx.MatMul)" in message
+    assert "NBits" not in message
+
+
+def test_an_axis_out_of_range_is_refused(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("DequantizeLinear", ["q", "s"], ["w"], axis=5, block_size=16),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    assert "onnx.DequantizeLinear" in _refused(nodes, MATRIX, 64, tmp_path)
+
+
+@pytest.mark.parametrize("columns", [0, -8])
+def test_a_product_without_columns_is_refused(columns: int, tmp_path: Path) -> None:
+    attributes: dict[str, Any] = {"K": 64, "bits": 4, "block_size": 16, "domain": "com.microsoft"}
+    if columns:
+        attributes["N"] = columns
+    inputs = ["x", "b", "scales", "zeros"]
+    constants = [
+        numpy_helper.from_array(np.zeros((8, 4, 8), np.uint8), "b"),
+        numpy_helper.from_array(np.ones(32, np.float32), "scales"),
+        numpy_helper.from_array(np.zeros(16, np.uint8), "zeros"),
+    ]
+    node = helper.make_node("MatMulNBits", inputs, ["y"], **attributes)
+    assert "MatMulNBits" in _refused([node], constants, 64, tmp_path)

@@ -69,18 +69,24 @@ def pack_narrow_weights(model: Any, weights: Mapping[str, bytes]) -> None:
 
 
 def _unpack_zeros(model: Any, proto: Any, constant: Callable[[str], _Array | None]) -> None:
-    name = proto.input[3] if len(proto.input) > 3 else ""
-    zeros, scales = constant(name), constant(proto.input[2])
+    """Does nothing for a node that is not valid: it is refused later."""
+    if len(proto.input) < 4 or not proto.output:
+        return
+    zeros, scales = constant(proto.input[3]), constant(proto.input[2])
     numbers = {one.name: one.i for one in proto.attribute}
     n, k, size = (numbers.get(one, 0) for one in ("N", "K", "block_size"))
     bits = numbers.get("bits", 4)
-    if zeros is None or scales is None or zeros.dtype != np.uint8 or bits not in (2, 4, 8):
+    if zeros is None or scales is None or zeros.dtype != np.uint8:
         return
-    if not size or zeros.size * (8 // bits) < n * -(-k // size) or zeros.size % max(n, 1):
+    if bits not in (2, 4, 8) or min(n, k, size) < 1:
+        return
+    blocks = -(-k // size)
+    row_bytes = -(-blocks * bits // 8)
+    if zeros.size != n * row_bytes:
         return
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    unpacked = zeros.reshape(n, -1, 1) >> shifts & np.uint8((1 << bits) - 1)
-    floats = unpacked.reshape(n, -1)[:, : -(-k // size)].astype(scales.dtype).reshape(-1)
+    unpacked = zeros.reshape(n, row_bytes, 1) >> shifts & np.uint8((1 << bits) - 1)
+    floats = unpacked.reshape(n, -1)[:, :blocks].astype(scales.dtype).reshape(-1)
     proto.input[3] = _add_constant(model, f"{proto.output[0]}_zeros", floats)
 
 
@@ -118,7 +124,7 @@ def _pack(model: Any, constant: Callable[[str], _Array | None]) -> None:
         if len(transposed) != 1 or bits not in _TYPES or any(one is None for one in arrays):
             continue
         weights = _weights(node, bits, arrays, is_transposed=transposed.pop())
-        if weights is None:
+        if weights is None or {_length(one) for one in users} != {weights.integers.shape[1]}:
             continue
         inputs = [
             _add_constant(model, f"{dequantized}_{number}", array)
@@ -154,6 +160,12 @@ def _is_product_of_vector(node: Node, matrix: str) -> bool:
     return len(shape) > 1 and math.prod(size or 0 for size in shape[:-1]) == 1
 
 
+def _length(node: Node) -> int | None:
+    """The length of the vector that the node multiplies."""
+    shape = node.shape(0)
+    return shape[-1] if shape else None
+
+
 def _product(proto: Any, inputs: list[str], weights: _Weights) -> list[Any]:
     """The nodes in place of a product."""
     from onnx import helper
@@ -176,14 +188,17 @@ def _weights(
     """The weights of a DequantizeLinear with these constants; None if they cannot be packed."""
     values, scales, *zero = arrays
     bits, offset = _TYPES[element]
-    if values.ndim != 2 or node.attribute("output_dtype", 0):
+    if values.ndim != 2 or values.size == 0 or node.attribute("output_dtype", 0):
         return None
     integers = (values.astype(np.int8) + offset).astype(np.uint8)
     zeros = np.full(scales.shape, offset, np.uint8)
     if zero:
         zeros = (zero[0].astype(np.int8) + offset).astype(np.uint8)
     along_k = 1 if is_transposed else 0
-    axis, size = node.attribute("axis", 1) % 2, node.attribute("block_size", 0)
+    axis, size = node.attribute("axis", 1), node.attribute("block_size", 0)
+    if axis not in range(-2, 2):
+        return None
+    axis %= 2
     if zeros.shape != scales.shape or (size and (axis != along_k or scales.ndim != 2)):
         return None
     if not size:

@@ -342,7 +342,7 @@ def _spread(node: Node, index: int, value: str, name: str) -> list[str] | None:
     if not block and len(own) == 1:
         sizes = [-1 if place == axis else 1 for place in range(len(shape))]
         return [constant(f"{name}_c", sizes), f"{name} = Reshape ({value}, {name}_c)"]
-    if not block or None in shape or None in own or len(own) != len(shape):
+    if not block or None in shape or None in own or len(own) != len(shape) or axis >= len(shape):
         return None
     size, parts = shape[axis], own[axis]
     if size is None or -(-size // block) != parts:
