@@ -180,6 +180,50 @@ def test_select_and_scatter(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, [200, 173, 200, 170, 200, 200, 200])
 
 
+# {0}: the element type, {1}: zero, {2}: the windows, {3}: the stride, {4}: the comparison.
+TIES = """\
+func.func public @main(%x: tensor<8x{0}>, %by: tensor<{2}x{0}>) -> tensor<8x{0}> {{
+  %initial = stablehlo.constant dense<{1}> : tensor<{0}>
+  %0 = "stablehlo.select_and_scatter"(%x, %by, %initial) <{{
+      window_dimensions = array<i64: 2>, window_strides = array<i64: {3}>}}> ({{
+  ^bb0(%a: tensor<{0}>, %b: tensor<{0}>):
+    %1 = stablehlo.compare {4}, %a, %b : (tensor<{0}>, tensor<{0}>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }}, {{
+  ^bb0(%a: tensor<{0}>, %b: tensor<{0}>):
+    %1 = stablehlo.add %a, %b : tensor<{0}>
+    stablehlo.return %1 : tensor<{0}>
+  }}) : (tensor<8x{0}>, tensor<{2}x{0}>, tensor<{0}>) -> tensor<8x{0}>
+  return %0 : tensor<8x{0}>
+}}
+"""
+
+
+def test_the_first_of_equal_elements_is_selected(tmp_path: Path) -> None:
+    """Also in windows that do not overlap, which a pass of StableHLO's lowers."""
+    path = tmp_path / "ties.stablehlo"
+    path.write_text(TIES.format("f32", "0.0", 4, 2, "GE"))
+    built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
+    x = np.array([1, 3, 0, 0, 2, 2, 5, 4], np.float32)
+    by = np.array([1, 2, 3, 4], np.float32)
+    (got,) = call(built, "ties", [x, by], [x])
+    np.testing.assert_array_equal(got, [0, 1, 2, 0, 3, 0, 4, 0])
+
+
+def test_complex_elements_are_selected(tmp_path: Path) -> None:
+    path = tmp_path / "ties.stablehlo"
+    path.write_text(TIES.format("complex<f32>", "(0.0, 0.0)", 7, 1, "EQ"))
+    aotc.build(path, emit="mlir", out=tmp_path / "ties.mlir", chips=CHIP)
+
+
+def test_selections_of_rank_0_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ties.stablehlo"
+    text = TIES.format("f32", "0.0", 8, 2, "GE")
+    path.write_text(text.replace("8xf32", "f32").replace(": 2>", ">"))
+    with pytest.raises(aotc.InputError, match="rank 0"):
+        aotc.build(path, emit="mlir", out=tmp_path / "ties.mlir", chips=CHIP)
+
+
 DOTS = """\
 func.func public @main(%x: tensor<2x4xui8>, %y: tensor<2x4xui8>, %z: tensor<2x4xsi8>)
     -> (tensor<2x2xi32>, tensor<2x2xf32>, tensor<2x2xui8>, tensor<2x2xi32>) {

@@ -17,6 +17,7 @@ from aotc.frontends.stablehlo.conversions import saturate_conversions
 from aotc.frontends.stablehlo.dynamic import lower_dynamic
 from aotc.frontends.stablehlo.fourier import expand_transforms
 from aotc.frontends.stablehlo.lapack import isolate_calls, lower_calls
+from aotc.frontends.stablehlo.select_and_scatter import turn_selections
 from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.input.source import Source, describe_diagnostics, input_error
 
@@ -94,6 +95,7 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
         try:
             PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
             lower_dynamic(ir, module)
+            turn_selections(ir, module)
             passes = f"builtin.module({','.join(_LINALG_PASSES)})"
             PassManager.parse(passes).run(module.operation)
             saturate_conversions(ir, module)

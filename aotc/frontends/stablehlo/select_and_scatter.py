@@ -10,11 +10,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from aotc import ops
+from aotc.errors import InputError
 from aotc.frontends.stablehlo.regions import declare_region, replace_by_text
 from aotc.frontends.tensor_text import size_lines
 
 
+def turn_selections(ir: Any, module: Any) -> None:
+    """Before the lowering to linalg: the first region gets an element and the one selected before
+    it, in this order, and returns whether the element is selected instead.
+
+    Upstream's lowering of windows that do not overlap takes it for this, and so it would select the
+    last of equal elements, where `select(selected, element)` keeps the first one.
+    """
+    for operation in ops.find(module.operation, "stablehlo.select_and_scatter"):
+        block = operation.regions[0].blocks[0]
+        first, second = block.arguments
+        uses = [(use, second) for use in first.uses] + [(use, first) for use in second.uses]
+        for use, value in uses:
+            use.owner.operands[use.operand_number] = value
+        returned = ops.terminator(block)
+        stays = returned.operands[0]
+        with returned.location, ir.InsertionPoint(returned):
+            negated = ir.Operation.create("stablehlo.not", [stays.type], [stays])
+        returned.operands[0] = negated.result
+
+
 def lower_select_and_scatter(ir: Any, operation: Any) -> None:
+    """Lowers what `turn_selections` has made."""
+    if ir.RankedTensorType(operation.operands[0].type).rank == 0:
+        raise InputError("stablehlo.select_and_scatter of a tensor of rank 0 is not supported.")
     replace_by_text(ir, operation, _Windows(ir, operation).text())
 
 
@@ -28,7 +53,12 @@ class _Windows:
             ir.RankedTensorType(value.type) for value in operation.operands
         )
         self._element = self._operand.element_type
-        self._zero = "0.0" if isinstance(self._element, ir.FloatType) else "0"
+        self._zero = "arith.constant 0"
+        if isinstance(self._element, ir.FloatType):
+            self._zero = "arith.constant 0.0"
+        elif isinstance(self._element, ir.ComplexType):
+            part = f"0.0 : {ir.ComplexType(self._element).element_type}"
+            self._zero = f"complex.constant [{part}, {part}]"
         self._dimensions = range(self._operand.rank)
 
         def numbers(name: str, default: list[int]) -> list[int]:
@@ -73,9 +103,8 @@ func.func @select_and_scatter(
     -> {self._operand} {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %true = arith.constant true
   %none = arith.constant -1 : i64
-  %zero = arith.constant {self._zero} : {element}
+  %zero = {self._zero} : {element}
   {constants}
   {size_lines("size", "%operand", self._operand)}
   {size_lines("count", "%source", self._source)}
@@ -98,10 +127,9 @@ func.func @select_and_scatter(
 {self._place("size")}
 {self._linear(places)}
 %value = tensor.extract %operand[{", ".join(places)}] : {self._operand}
-%stays = func.call @region0(%best, %value) : ({element}, {element}) -> i1
-%loses = arith.xori %stays, %true : i1
+%is_better = func.call @region0(%value, %best) : ({element}, {element}) -> i1
 %is_first = arith.cmpi eq, %chosen, %none : i64
-%wins = arith.ori %is_first, %loses : i1
+%wins = arith.ori %is_first, %is_better : i1
 %is_new = arith.andi %wins, %within : i1
 %next_chosen = arith.select %is_new, %linear, %chosen : i64
 %next_best = arith.select %is_new, %value, %best : {element}"""
