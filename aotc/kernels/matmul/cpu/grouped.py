@@ -27,6 +27,7 @@ from aotc.builder.numbers import (
     Scalar,
     Value,
     compare,
+    is_equal,
     select,
     signed_maximum,
     signed_minimum,
@@ -355,7 +356,7 @@ class Packing(Struct):
         v, b = self.kernel, self.kernel.b
         vectors = [
             load(number)
-            if isinstance(rows, int)
+            if is_equal(rows, v.dot.group)
             else b.choose(
                 compare("slt", number, rows),
                 [type_],

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aotc.builder.numbers import Number, Value, compare
+from aotc.builder.numbers import Number, Value, compare, is_equal
 from aotc.kernels.cpu.levels import AVX512
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import grouped
@@ -190,7 +190,7 @@ class _Run(Struct, frozen=True):
             at = [self.places[number] + column * self.stride]
             return [source.converted(b.load(source.source, at))]
 
-        if isinstance(self.rows, int):
+        if is_equal(self.rows, self.branch.dot.group):
             return load()[0]
         type_ = self.branch.dot.element
         is_there = compare("slt", number, self.rows)
