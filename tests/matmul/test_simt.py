@@ -143,9 +143,10 @@ def test_any_sizes_are_right(
 
 
 def test_parts_of_k_are_as_many_as_a_gpu_has_use_for() -> None:
-    """Not more than blocks at once, than steps are worth, or than a second kernel adds soon."""
+    """Not more than multiprocessors, than elements of K are worth, or than a second kernel adds
+    soon."""
     variant = msgspec.structs.replace(COPIES, split_k=0)
-    sizes = {(64, 64, 4096): 32, (512, 512, 4096): 1, (256, 512, 4096): 2, (64, 64, 200): 3}
+    sizes = {(64, 64, 4096): 32, (512, 512, 4096): 1, (256, 256, 4096): 2, (64, 64, 400): 3}
     for size, splits in sizes.items():
         assert SIMT.for_sizes(variant, size).split_k == splits, size
     assert SIMT.for_sizes(variant, (64, 64, 0)).split_k == 1

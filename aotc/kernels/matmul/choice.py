@@ -99,9 +99,10 @@ class Choice(Struct, frozen=True):
     """A kernel for `problem`, whose alignments it requires: a variant of a family. `target` is the
     chip that it is launched on, ANY_GPU or CPU.
 
-    The kernel is used if C has at least `least_tiles` and at most `most_tiles` tiles (0: no limit)
-    and, unless `rows` is None, from `rows[0]` to `rows[1]` rows, and if K is at least `least_k`.
-    The next choice is tried otherwise.
+    The kernel is used if C has at least `least_tiles` tiles and, unless `rows` is None, from
+    `rows[0]` to `rows[1]` rows, and if K is at least `least_k`. Unless `most_tiles` is 0, C also
+    must have at most so many tiles, or its tiles must take fewer clocks than those of
+    `faster_than`, a variant of the same family. The next choice is tried otherwise.
 
     `entry`: the measurement that found it fastest, if any. `unknown`: the value that the cost model
     assumes for unknown sizes. `capabilities`: the compute capabilities that it is launched on, if
@@ -117,6 +118,7 @@ class Choice(Struct, frozen=True):
     rows: tuple[int, int] | None = None
     unknown: int = SMALL
     most_tiles: int = 0
+    faster_than: Any = None
     least_k: int = 0
     capabilities: tuple[int, ...] = ()
 
@@ -333,8 +335,8 @@ def _untested(problem: Problem, chip: Chip) -> list[Choice]:
 
 
 def _for_any_tile_count(choices: Sequence[Choice]) -> list[Choice]:
-    """The choices, without a least number of tiles of C."""
-    return [replace(choice, least_tiles=0) for choice in choices]
+    """The choices, for any number of tiles of C."""
+    return [replace(choice, least_tiles=0, most_tiles=0) for choice in choices]
 
 
 def _own_variant(chip: Chip) -> Chip:
@@ -538,13 +540,13 @@ def _is_useful_if_large(large: Choice, small: Choice, chips: Sequence[Chip]) -> 
 def _of_few_tiles(small: Choice) -> list[Choice]:
     """The family's kernel for C of few tiles, as a choice before `small`, if it has one."""
     k, found = small.problem.k, small.family.few_tiles(small.problem)
-    if found is None:
+    if found is None or (k is not None and k < found.least_k):
         return []
     variant, most, least_k = found
-    if k is not None and k < least_k:
+    if variant.split_k == 1 and variant.m * variant.n >= small.variant.m * small.variant.n:
         return []
     tiny = replace(small, variant=variant, unknown=TINY, most_tiles=most, least_k=least_k)
-    return [tiny]
+    return [replace(tiny, faster_than=small.variant)]
 
 
 def _best_for(

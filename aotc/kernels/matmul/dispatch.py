@@ -24,6 +24,7 @@ from aotc.analysis.views import VIEWS, root_of
 from aotc.attributes import CAPABILITIES, TARGET_ATTRIBUTE
 from aotc.builder import Builder
 from aotc.builder.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
+from aotc.chips import H100
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.launch_functions import LaunchFunctions
@@ -262,9 +263,11 @@ class _Dispatch:
             if buffer.element is not None:
                 conditions += self._alignment(number, buffer)
         if choice.least_tiles:
-            conditions.append(compare("uge", self._tiles(choice), choice.least_tiles))
+            conditions.append(compare("uge", self._tiles(choice.variant), choice.least_tiles))
         if choice.most_tiles:
-            conditions.append(compare("ule", self._tiles(choice), choice.most_tiles))
+            own, other = (self._clocks(choice, one) for one in (choice.variant, choice.faster_than))
+            are_few = compare("ule", self._tiles(choice.variant), choice.most_tiles)
+            conditions.append(are_few | compare("ult", own, other))
         if choice.problem.k is None and (choice.least_k or choice.target != ANY_GPU):
             # At least 1: TMA needs an address, and a matrix without elements may have none.
             conditions.append(compare("uge", self._k_extent(), max(1, choice.least_k)))
@@ -357,11 +360,16 @@ class _Dispatch:
         if choice.capabilities:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)
 
-    def _tiles(self, choice: Choice) -> Number:
+    def _clocks(self, choice: Choice, variant: Any) -> Number:
+        """The expected clocks of the tiles of a variant of the choice's family, on a large GPU."""
+        waves = ceil_divide(self._tiles(variant), H100.multiprocessors)
+        return waves * choice.family.wave_clocks(choice.problem, variant)
+
+    def _tiles(self, variant: Any) -> Number:
         """The number of tiles of C, in all matmuls of the batch."""
         c = self._arguments.c
         last = _rank(c) - 1
-        tiles = {last - 1: choice.variant.m, last: choice.variant.n}
+        tiles = {last - 1: variant.m, last: variant.n}
         count: Number = 1
         for dimension in range(last + 1):
             size = self._b.dim(c, dimension)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from aotc.builder import WIDEST_ACCESS, Builder, function_text
 from aotc.builder.numbers import Value
 from aotc.chips import gpu_of
@@ -11,15 +13,16 @@ from aotc.kernels.family import KernelFamily
 from aotc.kernels.matmul.epilogue import Epilogue
 from aotc.kernels.matmul.peaks import peak_of
 from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Problem
-from aotc.kernels.matmul.tuned import Sizes
+from aotc.kernels.matmul.tuned import SMALL, Sizes
 from aotc.request import Chip
 
 P = TypeVar("P", bound=Problem)
 
 
 class FewTiles(NamedTuple):
-    """A variant for problems of unknown sizes whose C has at most `most_tiles` tiles, and whose K
-    extent is at least `least_k`."""
+    """A variant of small tiles for problems of unknown sizes whose K extent is at least `least_k`.
+    It is used if C has at most `most_tiles` tiles, or if they take fewer clocks than those of the
+    variant that is used otherwise."""
 
     variant: Any
     most_tiles: int
@@ -155,6 +158,11 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         """The variant for problems with few tiles, even of small ones; None if the family has
         none."""
         return None
+
+    def wave_clocks(self, problem: P, variant: Any) -> int:
+        """The clocks of a tile of each multiprocessor, for comparisons of variants at run time."""
+        whole = replace(variant, split_k=1)
+        return round(self.tile_clocks(problem, whole, problem.k or SMALL)[0])
 
     def runtime_choice(self, problem: P) -> tuple[MatmulFamily[P], Any] | None:
         """A family and its variant that stand for several kernels, among which the program chooses

@@ -42,11 +42,13 @@ def _k_major_shapes(
 
 
 def _other_shapes(large: Operand, small_rows: int, width: int) -> list[tuple[int, int, int, int]]:
-    """Candidates for one row, as (warps, lanes, unroll, split_k): the widest strips that leave
-    enough of them for all multiprocessors, and fewer loads per thread if there are many strips."""
-    if small_rows > 1:
-        return []
+    """Candidates, as (warps, lanes, unroll, split_k): the widest strips that leave enough of them
+    for all multiprocessors, and fewer loads per thread of one row if there are many strips."""
     columns = (large.extent or 1 << 12) // width
+    if small_rows > 1:
+        # Sums of more lanes and warps that share K take longer, as there is one for each row.
+        lanes = next((one for one in (WARP, 16, 8) if columns >= one * _MANY_STRIPS), 0)
+        return [(warps, lanes, 8, 1) for warps in ((16, 8) if lanes else ())]
     lanes = 8 if columns >= 8 * _ENOUGH_STRIPS else 4 if columns >= 4 * _FEW_STRIPS else 2
     return [(16, lanes, 4 if columns > lanes * _MANY_STRIPS else 8, 1)]
 

@@ -40,8 +40,9 @@ _LEAST_K = 256
 # more, programmatic dependent launch is off, as the next kernel's blocks would delay this kernel's
 # last ones.
 _MANY_COLUMNS, _TOO_MANY_COLUMNS = 8448, 16896
-# The least elements of a matrix that few rows of f32 are multiplied by in one pass.
-_LARGE_MATRIX = 1 << 18
+# Few rows of types without a wgmma, such as f32, are multiplied eight at a time: at most so many,
+# and by a matrix of at least so many elements.
+_ROWS_OF_PASSES, _LARGE_MATRIX = 24, 1 << 18
 
 
 class SmallM(Struct, frozen=True):
@@ -62,7 +63,8 @@ def small_m_kernels(problem: Problem) -> list[SmallM]:
     if problem.m is not None:
         found = _kernel(problem, problem.m)
         return [SmallM(*found, problem, None)] if found and problem.m > 0 else []
-    ranges = ((1, 1), (2, _ROWS_OF_TWO), (_ROWS_OF_TWO + 1, MOST_ROWS))
+    few = _ROWS_OF_TWO if _tensor_cores(problem, _ROWS_OF_TWO) else _ROWS_OF_PASSES
+    ranges = ((1, 1), (2, few), (few + 1, MOST_ROWS))
     kernels = []
     for least, most in ranges:
         special = _with_rows(problem, 1) if most == 1 else problem
@@ -90,7 +92,7 @@ def _one_pass(problem: Problem, rows: int) -> tuple[MatmulFamily[Any], Any] | No
     """The variant for up to so many rows, if their number is not known, of types without a wgmma,
     such as f32; None if there is none, or if the other matrix is small."""
     is_large = (problem.n or 0) * (problem.k or 0) >= _LARGE_MATRIX
-    if problem.m is not None or rows > _ROWS_OF_TWO or not is_large:
+    if problem.m is not None or rows > _ROWS_OF_PASSES or not is_large:
         return None
     found = GEMV.variants(_with_rows(problem, MOST_ROWS_OF_SMALL_M))
     return (GEMV, found[0]) if found and GEMV.can_implement(problem, found[0]) else None
