@@ -94,7 +94,8 @@ def _most_to_one(shape: tuple[int, ...], places: int) -> Any:
     return torch.where(torch.rand(shape) < 0.5, 7, torch.randint(0, places, shape))
 
 
-# More updates of one place than are ranked (1,024), rows whose index is expanded, and few places.
+# More updates of one place than are ranked (1,024), rows whose index is expanded, few places, and
+# more than are combined in parts (512).
 MANY: dict[str, Callable[[], tuple[Any, ...]]] = {
     "rows": lambda: (
         lambda x, i, y: x.index_add(0, i, y),
@@ -127,6 +128,18 @@ MANY: dict[str, Callable[[], tuple[Any, ...]]] = {
         torch.randn(90, 5),
         _most_to_one((3000,), 80),
         torch.randn(3000, 5),
+    ),
+    "of few places": lambda: (
+        lambda x, i, y: x.scatter_reduce(1, i, y, "amax"),
+        torch.randn(3, 20),
+        torch.randint(0, 20, (2, 3000)),
+        torch.randn(2, 3000),
+    ),
+    "of 600 places": lambda: (
+        lambda x, i, y: x.index_add(0, i, y),
+        torch.randn(600),
+        torch.randint(0, 600, (40000,)),
+        torch.randn(40000),
     ),
     "the last of many": lambda: (
         lambda x, i, y: x.scatter(0, i, y),
@@ -225,3 +238,37 @@ def test_any_number_of_rows(tmp_path: Path) -> None:
         (expected,) = (one.numpy() for one in module(*inputs))
         (got,) = call(artifact, "rows", [one.numpy() for one in inputs], [expected])
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+ANY_NUMBER: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "sums": lambda x, i, y: x.scatter_add(1, i, y),
+    "products": lambda x, i, y: x.scatter_reduce(1, i, y, "prod"),
+    "largest": lambda x, i, y: x.scatter_reduce(1, i, y, "amax", include_self=False),
+    "least": lambda x, i, y: x.scatter_reduce(1, i, y, "amin"),
+    "small integers": lambda x, i, y: (x * 9).char().scatter_add(1, i, (y * 9).char()),
+}
+
+
+@pytest.mark.parametrize("has_any_places", [False, True])
+def test_any_number_of_updates(*, has_any_places: bool, tmp_path: Path) -> None:
+    """With many updates of few places, parts of the updates are combined first: always, if the
+    places are known to be few, or if the numbers of a call say so."""
+    torch.manual_seed(3)
+    lines, updates, places = (torch.export.Dim(name) for name in ("lines", "updates", "places"))
+    of_places = {0: lines, 1: places} if has_any_places else {}
+    of_updates = {0: lines, 1: updates} if has_any_places else {1: updates}
+    module = Scatter(*ANY_NUMBER.values())
+    counts = [(3, 300, 20), (3, 7, 20), (3, 0, 20)]
+    counts += [(2, 4000, 33), (1, 40, 600), (4, 3, 1)] if has_any_places else []
+    calls = [
+        (torch.randn(b, p), torch.randint(0, p, (b, n)), 1 + torch.randn(b, n) / 9)
+        for b, n, p in counts
+    ]
+    options: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    sizes = {"inputs": (of_places, of_updates, of_updates)}
+    artifact = aotc.torch.build(module, calls[0], name="any", dynamic_shapes=sizes, **options)
+    for inputs in calls:
+        expected = [one.numpy() for one in module(*inputs)]
+        found = call(artifact, "any", [one.numpy() for one in inputs], expected)
+        for name, ours, theirs in zip(ANY_NUMBER, found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4, err_msg=name)

@@ -6,7 +6,8 @@ import functools
 import math
 from typing import Any
 
-from aotc.frontends.scatter_text import Points, Scatter
+from aotc.frontends.scatter import Scatter
+from aotc.frontends.scatter_text import Points
 from aotc.frontends.torch.operators import OperatorCall, OperatorLowering, define_operators
 
 Tensor = Any

@@ -1,10 +1,11 @@
-"""Lowers `tm_tensor.scatter` by `aotc.frontends.scatter_text`."""
+"""Lowers `tm_tensor.scatter` by `aotc.frontends.scatter`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from aotc.frontends.scatter_text import Points, Scatter
+from aotc.frontends.scatter import Scatter
+from aotc.frontends.scatter_text import Points
 
 _COMMUTATIVE = ("arith.addf", "arith.addi", "arith.mulf", "arith.muli")
 
