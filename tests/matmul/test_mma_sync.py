@@ -191,6 +191,11 @@ PRODUCTS = {
         ),
         ((32, 48, 100), (4, 36, 20), (36, 4, 0), (0, 4, 4)),
     ),
+    # With as many parts of K as the program chooses: 2, 3 and 1.
+    "f16_parts": (
+        Product("f16", "f16", replace(SMALL, split_k=0), (0, 0, 0), NT, adds=True),
+        ((33, 46, 258), (8, 2, 400), (4, 36, 20)),
+    ),
     "f32": (Product("f32", "f32", F32, (0, 0, 0), NT), SIZES),
     "f32_aligned": (
         Product("f32", "f32", replace(F32, copy_bytes=16), (0, 96, 0), TN, 16),

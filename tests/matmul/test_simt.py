@@ -24,6 +24,9 @@ F64 = Variant(32, 16, 8, 16, 16, 4, 2, 3, 8)
 # Slices of K have warps of their own; 96 columns are no power of two.
 SLICED = Variant(32, 96, 16, 32, 96, 8, 12, 3, 4, sliced_k=4)
 
+# The kernel for few tiles, with as many parts of K as the program chooses.
+FEW_TILES = Variant(64, 64, 32, 64, 32, 8, 8, copy_bytes=4, sliced_k=4, split_k=0)
+
 SIZES = [(1, 1, 1), (1, 70, 9), (33, 1, 40), (32, 32, 8), (37, 65, 31), (64, 96, 24), (5, 3, 0)]
 # Of several parts of K, the last one with less.
 SIZES.append((33, 20, 300))
@@ -43,6 +46,7 @@ def _products() -> list[tuple[Product, Variant]]:
     wide_sliced = msgspec.structs.replace(SLICED, copy_bytes=16)
     made += [
         (Product("sizes_sliced", 1, 1, 1), SLICED),
+        (Product("sizes_few", 1, 1, 1), FEW_TILES),
         (Product("sliced_turned", 37, 100, 31, transposed_a=True, transposed_b=True), SLICED),
         (Product("sliced_wide", 48, 200, 36, dynamic="", adds=True), wide_sliced),
         (
@@ -132,7 +136,7 @@ def test_products_are_right(program: Path, product: Product, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["sizes", "sizes_loads", "sizes_split", "sizes_parts", "sizes_sliced"]
+    "name", ["sizes", "sizes_loads", "sizes_split", "sizes_parts", "sizes_sliced", "sizes_few"]
 )
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_any_sizes_are_right(
@@ -145,11 +149,14 @@ def test_any_sizes_are_right(
 def test_parts_of_k_are_as_many_as_a_gpu_has_use_for() -> None:
     """Not more than multiprocessors, than elements of K are worth, or than a second kernel adds
     soon."""
-    variant = msgspec.structs.replace(COPIES, split_k=0)
+    variant, across = msgspec.structs.replace(COPIES, split_k=0), _of(64, 64, 4096)
     sizes = {(64, 64, 4096): 32, (512, 512, 4096): 1, (256, 256, 4096): 2, (64, 64, 400): 3}
     for size, splits in sizes.items():
-        assert SIMT.for_sizes(variant, size).split_k == splits, size
-    assert SIMT.for_sizes(variant, (64, 64, 0)).split_k == 1
+        assert SIMT.for_sizes(across, variant, size).split_k == splits, size
+    assert SIMT.for_sizes(across, variant, (64, 64, 0)).split_k == 1
+    # Where K is contiguous, elements are copied one by one.
+    along = Product("along", 64, 64, 4096, transposed_b=True).problem
+    assert SIMT.for_sizes(along, variant, (256, 256, 4096)).split_k == 4
 
 
 def _of(m: int, n: int, k: int) -> Problem:
@@ -261,3 +268,12 @@ def test_variants_build(product: Product, chip: str, tmp_path: Path) -> None:
 def test_what_it_cannot_do_is_refused(product: Product, variant: Variant) -> None:
     problem: Problem = product.problem
     assert not SIMT.can_implement(problem, variant)
+
+
+def test_few_tiles_have_slices_of_k() -> None:
+    """And parts of K, unless K is known to be short."""
+    for fields, split_k in (({}, 0), ({"n": 512, "k": 128, "dynamic": "m"}, 1)):
+        few = SIMT.few_tiles(Product("few", **{"m": 64, "n": 512, "k": 512, **fields}).problem)
+        assert few is not None
+        changed = {"split_k": split_k, "copy_bytes": few.variant.copy_bytes}
+        assert few.variant == msgspec.structs.replace(FEW_TILES, **changed)

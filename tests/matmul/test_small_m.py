@@ -63,6 +63,16 @@ def test_rows_of_f32_that_are_not_known_have_one_pass() -> None:
     assert [few.rows for few in found(5, 256, 256, **fields)] == [(1, 1)]
 
 
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_rows_that_are_not_known_have_kernels_on_any_gpu(element: str) -> None:
+    """One pass for a row, and for up to eight; then tiles, with parts of K."""
+    product = Product("product", 5, 4096, 4096, dynamic="m", element=element, alignment=16)
+    kernels = choose(product.problem, [Chip("sm_80")])
+    assert [(one.family, one.rows) for one in kernels[:2]] == [(GEMV, (1, 1)), (GEMV, (2, 8))]
+    assert [one.variant.split_k for one in kernels if one.most_tiles] == [0]
+    assert kernels[-1].problem.a.alignment < 16
+
+
 @pytest.mark.parametrize(
     ("m", "n", "transposed_b", "width", "blocks"),
     [

@@ -50,7 +50,7 @@ from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.tcgen05 import TCGEN05
 from aotc.kernels.matmul.tuned import LARGE, SMALL, TINY, Entry, Sizes, sizes_at, variant_of
 from aotc.kernels.matmul.wgmma.family import WGMMA
-from aotc.kernels.matmul.wgmma.small_m import small_m_kernels
+from aotc.kernels.matmul.wgmma.small_m import passes, small_m_kernels
 from aotc.module_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 
@@ -101,8 +101,8 @@ class Choice(Struct, frozen=True):
 
     The kernel is used if C has at least `least_tiles` tiles and, unless `rows` is None, from
     `rows[0]` to `rows[1]` rows, and if K is at least `least_k`. Unless `most_tiles` is 0, C also
-    must have at most so many tiles, or its tiles must take fewer clocks than those of
-    `faster_than`, a variant of the same family. The next choice is tried otherwise.
+    must have at most so many tiles, or, unless `faster_than` is None, its tiles must take fewer
+    clocks than those of that variant of the same family. The next choice is tried otherwise.
 
     `entry`: the measurement that found it fastest, if any. `unknown`: the value that the cost model
     assumes for unknown sizes. `capabilities`: the compute capabilities that it is launched on, if
@@ -233,6 +233,10 @@ def _fastest(
             others.append(chip)
     families = _families_of(problem)
     if others:
+        found += [
+            Choice(one.family, one.variant, one.problem, ANY_GPU, rows=one.rows)
+            for one in passes(problem)
+        ]
         found += _best(problem, families, ANY_GPU, others)
     for_any_address = [family for family in families if family.takes_any_address]
     anywhere = _best(_without_alignment(problem), for_any_address, ANY_GPU, others or chips)
@@ -546,7 +550,8 @@ def _of_few_tiles(small: Choice) -> list[Choice]:
     if variant.split_k == 1 and variant.m * variant.n >= small.variant.m * small.variant.n:
         return []
     tiny = replace(small, variant=variant, unknown=TINY, most_tiles=most, least_k=least_k)
-    return [replace(tiny, faster_than=small.variant)]
+    has_waves = small.family.wave_clocks(small.problem, variant) is not None
+    return [replace(tiny, faster_than=small.variant if has_waves else None)]
 
 
 def _best_for(

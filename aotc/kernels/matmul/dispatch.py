@@ -265,9 +265,12 @@ class _Dispatch:
         if choice.least_tiles:
             conditions.append(compare("uge", self._tiles(choice.variant), choice.least_tiles))
         if choice.most_tiles:
-            own, other = (self._clocks(choice, one) for one in (choice.variant, choice.faster_than))
-            are_few = compare("ule", self._tiles(choice.variant), choice.most_tiles)
-            conditions.append(are_few | compare("ult", own, other))
+            is_used = compare("ule", self._tiles(choice.variant), choice.most_tiles)
+            if choice.faster_than is not None:
+                both = choice.variant, choice.faster_than
+                own, other = (self._clocks(choice, one) for one in both)
+                is_used |= compare("ult", own, other)
+            conditions.append(is_used)
         if choice.problem.k is None and (choice.least_k or choice.target != ANY_GPU):
             # At least 1: TMA needs an address, and a matrix without elements may have none.
             conditions.append(compare("uge", self._k_extent(), max(1, choice.least_k)))
@@ -363,7 +366,7 @@ class _Dispatch:
     def _clocks(self, choice: Choice, variant: Any) -> Number:
         """The expected clocks of the tiles of a variant of the choice's family, on a large GPU."""
         waves = ceil_divide(self._tiles(variant), H100.multiprocessors)
-        return waves * choice.family.wave_clocks(choice.problem, variant)
+        return waves * (choice.family.wave_clocks(choice.problem, variant) or 0)
 
     def _tiles(self, variant: Any) -> Number:
         """The number of tiles of C, in all matmuls of the batch."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from msgspec.structs import replace
-
 from aotc.builder import WIDEST_ACCESS, Builder, function_text
 from aotc.builder.numbers import Value
 from aotc.chips import gpu_of
@@ -13,7 +11,7 @@ from aotc.kernels.family import KernelFamily
 from aotc.kernels.matmul.epilogue import Epilogue
 from aotc.kernels.matmul.peaks import peak_of
 from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Problem
-from aotc.kernels.matmul.tuned import SMALL, Sizes
+from aotc.kernels.matmul.tuned import Sizes
 from aotc.request import Chip
 
 P = TypeVar("P", bound=Problem)
@@ -21,8 +19,8 @@ P = TypeVar("P", bound=Problem)
 
 class FewTiles(NamedTuple):
     """A variant of small tiles for problems of unknown sizes whose K extent is at least `least_k`.
-    It is used if C has at most `most_tiles` tiles, or if they take fewer clocks than those of the
-    variant that is used otherwise."""
+    It is used if C has at most `most_tiles` tiles, or if these are expected to take fewer clocks
+    than those of the variant that is used otherwise."""
 
     variant: Any
     most_tiles: int
@@ -136,7 +134,7 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         With `at_most`, the result is at least the time of the multiply-adds at the chip's peak,
         which makes families comparable."""
         m, n, k = sizes
-        variant = self.for_sizes(variant, sizes)
+        variant = self.for_sizes(problem, variant, sizes)
         each, once = self.tile_clocks(problem, variant, k)
         if at_most:
             peak = peak_of(problem, chip).multiply_adds
@@ -148,7 +146,7 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         """The estimated clocks of a multiprocessor for each tile, and once per launch."""
         raise NotImplementedError
 
-    def for_sizes(self, variant: Any, sizes: Sizes) -> Any:
+    def for_sizes(self, problem: P, variant: Any, sizes: Sizes) -> Any:
         """The variant, with the parameters that the program computes from the sizes at run time."""
         return variant
 
@@ -159,10 +157,10 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         none."""
         return None
 
-    def wave_clocks(self, problem: P, variant: Any) -> int:
-        """The clocks of a tile of each multiprocessor, for comparisons of variants at run time."""
-        whole = replace(variant, split_k=1)
-        return round(self.tile_clocks(problem, whole, problem.k or SMALL)[0])
+    def wave_clocks(self, problem: P, variant: Any) -> int | None:
+        """The clocks of a tile of each multiprocessor, by which the program compares the variant
+        for few tiles with the next one; None if it compares the number of tiles alone."""
+        return None
 
     def runtime_choice(self, problem: P) -> tuple[MatmulFamily[P], Any] | None:
         """A family and its variant that stand for several kernels, among which the program chooses

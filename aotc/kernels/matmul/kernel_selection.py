@@ -142,6 +142,9 @@ def select_kernels(
         kept = more
     elif _is_for_cpu_alone(alone, more):
         kept = replace(alone, fused=more.fused, cpu=more.cpu, on_gpus=alone.fused)
+    # Kernels for fewer rows than there can be would never be launched.
+    least = matmul.least_rows
+    kept.choices = [one for one in kept.choices if one.rows is None or one.rows[1] >= least]
     if not any(choice.reads_without_padding for choice in kept.choices):
         kept.fused.pad = None
     _choose_gated_kernels(kept, request)

@@ -12,7 +12,7 @@ from aotc import ops
 from aotc.analysis.access import accesses_no_element, reads_shape_only
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import maps_of
-from aotc.kernels.matmul.fusion.collapsed import Groups, collapsed_type
+from aotc.kernels.matmul.fusion.collapsed import Groups, collapsed_type, known_factor
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
 from aotc.kernels.matmul.vectors import row_type
 from aotc.mlir import ir, linalg
@@ -46,6 +46,14 @@ class Matmul(Struct):
     others: Sequence[Any] = ()
     pad: Any | None = None
     source: Any | None = None
+
+    @property
+    def least_rows(self) -> int:
+        """The fewest rows that a C with elements has, by its known sizes: those of a batch of
+        sequences are a multiple of the sequences' length."""
+        if self.problem.m is not None or self.problem.batched or self.has_rows:
+            return 1
+        return known_factor(self.c, self.c_groups[0] if self.c_groups else [0])
 
 
 def recognise_matmul(

@@ -8,13 +8,16 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from aotc.builder import Buffer, Builder
-from aotc.builder.numbers import Number, Value, ceil_divide, compare, minimum
+from aotc.builder.numbers import Number, Value, ceil_divide, compare, minimum, signed_maximum
+from aotc.chips import H100
 from aotc.kernels.matmul.mma_sync.store import elements_of_c
 from aotc.kernels.matmul.mma_sync.tiles import CHUNK_BYTES, ProblemShape
 from aotc.kernels.matmul.problem import Arguments, Matrix, Place, Problem
 from aotc.kernels.matmul.scalar import accumulator_type_of
 from aotc.kernels.tensor_core import add_accumulators
 
+# The fewest elements of K that a part has, and the most parts, if the program chooses their number.
+LEAST_PART, _MOST_SPLITS = 128, 32
 _THREADS = 256
 # The number of partial accumulators that a thread loads at once if their total number is unknown.
 _AT_ONCE = 4
@@ -31,6 +34,15 @@ def partial_of(problem: Problem) -> Problem:
     type_ = accumulator_type_of(problem)
     sums = Matrix(f"memref<?x?x?x{type_}>", type_, (problem.m, problem.n), None, CHUNK_BYTES)
     return replace(problem, c=sums, accumulator=type_, adds=False)
+
+
+def parts_of_few_tiles(tiles: Number, k: Number, blocks: int) -> Number:
+    """The number of parts of K that the program chooses for C of so many tiles, in all matmuls of
+    the batch: as many as a large GPU runs blocks at once, of which each multiprocessor has
+    `blocks`, and few enough for `LEAST_PART`."""
+    at_once = blocks * H100.multiprocessors
+    enough = minimum(at_once // signed_maximum(tiles, 1), k // LEAST_PART)
+    return signed_maximum(minimum(enough, _MOST_SPLITS), 1)
 
 
 class SplitKReduction:

@@ -54,3 +54,19 @@ def collapse(value: Any, groups: Groups) -> Any:
 def each(rank: int) -> list[list[int]]:
     """The groups that collapse nothing: each dimension is a group."""
     return [[i] for i in range(rank)]
+
+
+def known_factor(value: Any, dimensions: Sequence[int]) -> int:
+    """The product of a buffer's known sizes along the dimensions, and of the known sizes that a
+    view collapsed to them: the number of their elements is a multiple of it."""
+    type_ = ir.MemRefType(value.type)
+    factor = prod(type_.shape[i] for i in dimensions if not type_.is_dynamic_dim(i))
+    owner = ops.defining(value)
+    if owner is None or owner.name != "memref.collapse_shape":
+        return int(factor)
+    groups = [
+        [ir.IntegerAttr(one).value for one in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(owner.attributes["reassociation"])
+    ]
+    unknown = (i for i in dimensions if type_.is_dynamic_dim(i))
+    return int(factor) * prod(known_factor(owner.operands[0], groups[i]) for i in unknown)

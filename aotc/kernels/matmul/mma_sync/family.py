@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from aotc.builder import Buffer, Builder
+from aotc.builder import WIDEST_ACCESS, Buffer, Builder
 from aotc.builder.numbers import Number, Value
 from aotc.chips import H100
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.family import MatmulFamily
+from aotc.kernels.matmul.family import FewTiles, MatmulFamily
 from aotc.kernels.matmul.mma_sync.copies import MatrixCopy, TileCopy
 from aotc.kernels.matmul.mma_sync.kernel import Kernel
 from aotc.kernels.matmul.mma_sync.launch import TiledLaunch
@@ -29,13 +29,20 @@ from aotc.kernels.matmul.mma_sync.tiles import (
 )
 from aotc.kernels.matmul.mma_sync.tiles import shared_bytes as bytes_of_tiles
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix, Problem
-from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
+from aotc.kernels.matmul.split_k_reduction import (
+    LEAST_PART,
+    SplitKReduction,
+    partial_of,
+    parts_of_few_tiles,
+)
+from aotc.kernels.matmul.tuned import Sizes
 from aotc.kernels.tensor_core import LEAST_ASYNC_BYTES
 
 # Split-K: the number of concurrent blocks of a large GPU, and the smallest number of K tiles of a
 # part.
 _MANY_BLOCKS = 2 * H100.multiprocessors
 _FEW_STEPS = 8
+_SMALL_TILE = (64, 64)  # m and n of the kernel for C of few tiles
 # The accumulator types that a problem may have, by element type. Accumulators of 16 bits are
 # computed in f32, and rounded once, at the end.
 _ACCUMULATORS = {
@@ -231,6 +238,21 @@ class MmaSync(MatmulFamily[Problem]):
         again = 0 if variant.split_k == 1 else _START_CLOCKS
         mainloop = bytes_of_k * max(multiplied, fetched)
         return mainloop + variant.m * variant.n / 64, _START_CLOCKS + again
+
+    def few_tiles(self, problem: Problem) -> FewTiles | None:
+        """See `MatmulFamily`. It is for rows that 16 bytes are copied of at once."""
+        for variant in self.variants(problem):
+            if (variant.m, variant.n) == _SMALL_TILE and variant.copy_bytes == WIDEST_ACCESS:
+                split = replace(variant, split_k=0)
+                return FewTiles(split, H100.multiprocessors, 2 * LEAST_PART)
+        return None
+
+    def for_sizes(self, problem: Problem, variant: Variant, sizes: Sizes) -> Variant:
+        """The variant with the number of parts of K that the program computes for the sizes."""
+        m, n, k = sizes
+        tiles = -(-m // variant.m) * -(-n // variant.n)
+        parts = variant.split_k or parts_of_few_tiles(tiles, k, 2)
+        return variant if parts == variant.split_k else replace(variant, split_k=parts)
 
     def shared_bytes(self, problem: Problem, variant: Variant) -> int:
         return bytes_of_tiles(problem if variant.split_k == 1 else partial_of(problem), variant)

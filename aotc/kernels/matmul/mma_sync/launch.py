@@ -16,7 +16,11 @@ from aotc.kernels.matmul.mma_sync.kernel import Kernel
 from aotc.kernels.matmul.mma_sync.store import Output, PartialOutput
 from aotc.kernels.matmul.mma_sync.tiles import Coordinates, ProblemShape, Variant
 from aotc.kernels.matmul.problem import Problem
-from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
+from aotc.kernels.matmul.split_k_reduction import (
+    SplitKReduction,
+    partial_of,
+    parts_of_few_tiles,
+)
 
 
 class TiledLaunch(ABC):
@@ -47,7 +51,7 @@ class TiledLaunch(ABC):
         """Launches the kernel that adds partial accumulators and stores C."""
 
     def build(self) -> None:
-        if self.variant.split_k > 1:
+        if self.variant.split_k != 1:
             self._build_split()
             return
         with self._blocks(self.shape.batches) as (coordinates, batch):
@@ -58,7 +62,9 @@ class TiledLaunch(ABC):
     def _build_split(self) -> None:
         """Launches split-K: a block computes the partial accumulators of a tile of C, over a part
         of K."""
-        b, variant, shape, split_k = self.b, self.variant, self.shape, self.variant.split_k
+        b, variant, shape = self.b, self.variant, self.shape
+        tiles = ceil_divide(shape.m, variant.m) * ceil_divide(shape.n, variant.n)
+        split_k = variant.split_k or parts_of_few_tiles(tiles * shape.batches, shape.k, 2)
         reduction = SplitKReduction(b, self.problem, split_k, shape)
         # Each part has the same number of whole K tiles. The last parts may be empty.
         extent = ceil_divide(shape.k, variant.k * split_k) * variant.k

@@ -43,7 +43,7 @@ class Variant(Struct, frozen=True):
     and the others are in flight. `copy_bytes`: the size of a copy. It is 16, 8 or 4, and rows of A
     and B must be aligned to it; or 1, and elements are loaded and stored one by one. `group`: the
     number of rows of tiles that are rasterized together, for reuse in the L2 cache. `split_k`: the
-    number of parts of K; if there are several, another kernel adds their accumulators.
+    number of parts of K, or 0 if the program chooses it; another kernel adds their accumulators.
     `instruction_k`: for f64 on Hopper only, the K extent of an instruction of 16 rows, 4 or 8; 0
     for the instructions that every chip has.
     """

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from aotc.builder import WIDEST_ACCESS, Builder
-from aotc.builder.numbers import Number, divide_up, minimum, signed_maximum
+from aotc.builder.numbers import Number, divide_up
 from aotc.chips import H100, KIB, MAX_BLOCK_THREADS, WARP, gpu_of
 from aotc.kernels.family import ANY_GPU
 from aotc.kernels.matmul.family import FewTiles, MatmulFamily
@@ -31,20 +31,23 @@ from aotc.kernels.matmul.simt.tiles import (
     operand_tiles,
     shared_bytes,
 )
-from aotc.kernels.matmul.split_k_reduction import SplitKReduction, partial_of
-from aotc.kernels.matmul.tuned import Sizes
+from aotc.kernels.matmul.split_k_reduction import (
+    LEAST_PART,
+    SplitKReduction,
+    partial_of,
+    parts_of_few_tiles,
+)
+from aotc.kernels.matmul.tuned import SMALL, Sizes
 from aotc.request import Chip
 
 _SHARED_BYTES = 160 * KIB
 _MANY_BLOCKS = 2 * H100.multiprocessors  # concurrent blocks of a large GPU
 _FEW_STEPS = 8  # the fewest tiles of K that a part of split-K has
 _LEAST_EXTENT = 96  # the fewest elements of K that a part of f32 of known sizes has
-# The kernel for C of few tiles: its m, n and k, its warps' and threads' tiles, and its slices of K,
-# and the most parts of K, which have at least so many elements. (One block for each multiprocessor
-# is best, as blocks have eight warps. Tiles of four warps, with parts for two blocks, take 1.4
-# times as long for 100 x 4096 x 4096 on an H200.)
+# The kernel for C of few tiles: its m, n and k, its warps' and threads' tiles, and its slices of K.
+# (Its blocks have eight warps, so that one for each multiprocessor is best. Tiles of four warps,
+# with parts for two blocks, take 1.4 times as long for 100 x 4096 x 4096 on an H200.)
 _SMALL_TILE = ((64, 64, 32), (64, 32, 8, 8), 4)
-_MOST_SPLITS, _LEAST_PART = 32, 128
 _FEW_SPLITS = (2, 4, 8)  # candidates for the parts of a K of known size
 _SPLITS = (2, 3, 4, 6, 8)  # likewise, of f32
 # Candidates for f32 of known sizes: their m, n and k, their warps' and threads' tiles, and slices
@@ -137,13 +140,15 @@ def _fits_smallest(problem: Problem) -> bool:
     return -(-m // rows) * -(-n // columns) * problem.likely_batch <= H100.multiprocessors
 
 
-def _split_k(variant: Variant, m: Number, n: Number, k: Number, batches: Number) -> Number:
-    """The number of parts of K, which fills a large GPU and leaves many steps to each part."""
+def _split_k(
+    problem: Problem, variant: Variant, m: Number, n: Number, k: Number, batches: Number
+) -> Number:
+    """The number of parts of K. Where B's copies are of single elements, two blocks for each
+    multiprocessor hide their latency: with one, 128 x 1024 x 4096 takes 1.7 times as long."""
     if variant.split_k:
         return variant.split_k
-    tiles = signed_maximum(divide_up(m, variant.m) * divide_up(n, variant.n) * batches, 1)
-    enough = minimum(H100.multiprocessors // tiles, k // _LEAST_PART)
-    return signed_maximum(minimum(enough, _MOST_SPLITS), 1)
+    tiles = divide_up(m, variant.m) * divide_up(n, variant.n) * batches
+    return parts_of_few_tiles(tiles, k, 2 if problem.b.transposed else 1)
 
 
 def _copies(side: OperandTile, variant: Variant) -> float:
@@ -290,7 +295,7 @@ class Simt(MatmulFamily[Problem]):
         at_most: bool = False,
     ) -> float:
         clocks = super().expected_clocks(problem, variant, sizes, chip, at_most=at_most)
-        split_k = self.for_sizes(variant, sizes).split_k
+        split_k = self.for_sizes(problem, variant, sizes).split_k
         if split_k == 1:
             return clocks
         costs = _costs(problem)
@@ -304,14 +309,18 @@ class Simt(MatmulFamily[Problem]):
             split = replace(small, split_k=0)
             if not self.can_implement(problem, split):
                 continue
-            if problem.k is not None and problem.k < 2 * _LEAST_PART:
+            if problem.k is not None and problem.k < 2 * LEAST_PART:
                 return FewTiles(small, H100.multiprocessors, 0)
-            return FewTiles(split, H100.multiprocessors, 2 * _LEAST_PART)
+            return FewTiles(split, H100.multiprocessors, 2 * LEAST_PART)
         return None
 
-    def for_sizes(self, variant: Variant, sizes: tuple[int, int, int]) -> Variant:
+    def wave_clocks(self, problem: Problem, variant: Variant) -> int:
+        whole = replace(variant, split_k=1)
+        return round(self.tile_clocks(problem, whole, problem.k or SMALL)[0])
+
+    def for_sizes(self, problem: Problem, variant: Variant, sizes: Sizes) -> Variant:
         """The variant with the number of parts of K that the program computes for the sizes."""
-        return replace(variant, split_k=_split_k(variant, *sizes, 1))
+        return replace(variant, split_k=_split_k(problem, variant, *sizes, 1))
 
     def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
         operands = Operands(b, problem, arguments)
@@ -320,7 +329,7 @@ class Simt(MatmulFamily[Problem]):
             self._launch(b, kernel, operands.batches)
             return
         shape = ProblemShape(operands.m, operands.n, operands.k, operands.batches)
-        split_k = _split_k(variant, shape.m, shape.n, shape.k, shape.batches)
+        split_k = _split_k(problem, variant, shape.m, shape.n, shape.k, shape.batches)
         reduction = SplitKReduction(b, problem, split_k, shape)
         target = (reduction.buffer, partial_of(problem).c)
         kernel = Kernel(b, problem, variant, operands, None, target, split_k)

@@ -73,6 +73,21 @@ def small_m_kernels(problem: Problem) -> list[SmallM]:
     return kernels
 
 
+def passes(problem: Problem) -> list[SmallM]:
+    """Kernels for any GPU that read the other matrix once for a row, or for up to eight, if the
+    number of rows is not known."""
+    known = problem.n is not None and problem.n <= MOST_ROWS_OF_SMALL_M
+    if problem.m is not None or known or (problem.n or 0) * (problem.k or 0) < _LARGE_MATRIX:
+        return []
+    found = []
+    for least, most in ((1, 1), (2, MOST_ROWS_OF_SMALL_M)):
+        special = _with_rows(problem, 1) if most == 1 else problem
+        variants = GEMV.variants(_with_rows(problem, most))
+        if variants and GEMV.can_implement(special, variants[0]):
+            found.append(SmallM(GEMV, variants[0], special, (least, most)))
+    return found
+
+
 def _kernel(problem: Problem, rows: int) -> tuple[MatmulFamily[Any], Any] | None:
     """The family and the variant for at most `rows` rows; None if there is none."""
     if rows > MOST_ROWS:
