@@ -101,8 +101,9 @@ class Choice(Struct, frozen=True):
 
     The kernel is used if C has at least `least_tiles` tiles and, unless `rows` is None, from
     `rows[0]` to `rows[1]` rows, and if K is at least `least_k`. Unless `most_tiles` is 0, C also
-    must have at most so many tiles, or, unless `faster_than` is None, its tiles must take fewer
-    clocks than those of that variant of the same family. The next choice is tried otherwise.
+    must have at most so many tiles, or no more rows than one of them, or, unless `faster_than` is
+    None, its tiles must take fewer clocks than those of that variant of the same family. The next
+    choice is tried otherwise.
 
     `entry`: the measurement that found it fastest, if any. `unknown`: the value that the cost model
     assumes for unknown sizes. `capabilities`: the compute capabilities that it is launched on, if

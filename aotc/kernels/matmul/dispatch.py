@@ -266,6 +266,7 @@ class _Dispatch:
             conditions.append(compare("uge", self._tiles(choice.variant), choice.least_tiles))
         if choice.most_tiles:
             is_used = compare("ule", self._tiles(choice.variant), choice.most_tiles)
+            is_used |= compare("ule", self._rows_of_c(), choice.variant.m)
             if choice.faster_than is not None:
                 both = choice.variant, choice.faster_than
                 own, other = (self._clocks(choice, one) for one in both)
@@ -275,8 +276,7 @@ class _Dispatch:
             # At least 1: TMA needs an address, and a matrix without elements may have none.
             conditions.append(compare("uge", self._k_extent(), max(1, choice.least_k)))
         if choice.rows is not None:
-            rows = self._b.dim(self._arguments.c, _rank(self._arguments.c) - 2)
-            least, most = choice.rows
+            rows, (least, most) = self._rows_of_c(), choice.rows
             conditions += [compare("uge", rows, least), compare("ule", rows, most)]
         return conditions
 
@@ -362,6 +362,9 @@ class _Dispatch:
         region.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(choice.target)
         if choice.capabilities:
             region.attributes[CAPABILITIES] = ir.DenseI32ArrayAttr.get(choice.capabilities)
+
+    def _rows_of_c(self) -> Number:
+        return self._b.dim(self._arguments.c, _rank(self._arguments.c) - 2)
 
     def _clocks(self, choice: Choice, variant: Any) -> Number:
         """The expected clocks of the tiles of a variant of the choice's family, on a large GPU."""

@@ -47,7 +47,8 @@ def _when(choice: Choice) -> str:
     if choice.most_tiles:
         least_k = f", K of {choice.least_k} and more" if choice.least_k else ""
         or_else = ", or fewer clocks than the next" if choice.faster_than is not None else ""
-        return f"up to {choice.most_tiles} tiles{or_else}{least_k}, {place}"
+        few = f"up to {choice.most_tiles} tiles, or {choice.variant.m} rows"
+        return f"{few}{or_else}{least_k}, {place}"
     return f"{choice.least_tiles} tiles and more, {place}" if choice.least_tiles else place
 
 

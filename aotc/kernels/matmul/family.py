@@ -19,8 +19,8 @@ P = TypeVar("P", bound=Problem)
 
 class FewTiles(NamedTuple):
     """A variant of small tiles for problems of unknown sizes whose K extent is at least `least_k`.
-    It is used if C has at most `most_tiles` tiles, or if these are expected to take fewer clocks
-    than those of the variant that is used otherwise."""
+    It is used if C has at most `most_tiles` tiles, or no more rows than one of them, or if they are
+    expected to take fewer clocks than those of the variant that is used otherwise."""
 
     variant: Any
     most_tiles: int
