@@ -343,3 +343,37 @@ def test_a_module_of_the_users_may_be_named_like_the_librarys(tmp_path: Path) ->
     library["f"](a, b, c, x)
     assert np.array_equal(c, np.eye(64) * 6)
     assert x.tolist() == [1, 2, 3, 4]
+
+
+SEQUENCES = """
+#a = affine_map<(b, m, n, k) -> (b, m, k)>
+#w = affine_map<(b, m, n, k) -> (k, n)>
+#c = affine_map<(b, m, n, k) -> (b, m, n)>
+func.func @product(%x: tensor<?x{tokens}x512xf32>, %w: tensor<512x4096xf32>)
+    -> tensor<?x{tokens}x4096xf32> attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : f32
+  %first = arith.constant 0 : index
+  %batch = tensor.dim %x, %first : tensor<?x{tokens}x512xf32>
+  %empty = tensor.empty(%batch) : tensor<?x{tokens}x4096xf32>
+  %from = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x{tokens}x4096xf32>)
+      -> tensor<?x{tokens}x4096xf32>
+  %c = linalg.generic {{indexing_maps = [#a, #w, #c],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}}
+      ins(%x, %w : tensor<?x{tokens}x512xf32>, tensor<512x4096xf32>)
+      outs(%from : tensor<?x{tokens}x4096xf32>) {{
+    ^bb0(%left: f32, %right: f32, %sum: f32):
+      %product = arith.mulf %left, %right : f32
+      %more = arith.addf %sum, %product : f32
+      linalg.yield %more : f32
+  }} -> tensor<?x{tokens}x4096xf32>
+  return %c : tensor<?x{tokens}x4096xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(("tokens", "passes"), [(1, 2), (8, 1), (64, 0)])
+def test_sequences_have_no_kernels_for_fewer_rows(tokens: int, passes: int, tmp_path: Path) -> None:
+    """Than those of one of them; a batch of any size has one or more."""
+    file = tmp_path / "product.mlir"
+    file.write_text(SEQUENCES.format(tokens=tokens))
+    assert explanation(file).count(". one pass over the large matrix on") == passes

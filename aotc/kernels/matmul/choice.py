@@ -236,7 +236,7 @@ def _fastest(
     if others:
         found += [
             Choice(one.family, one.variant, one.problem, ANY_GPU, rows=one.rows)
-            for one in passes(problem)
+            for one in (passes(problem) if others != [_HOPPER] else [])
         ]
         found += _best(problem, families, ANY_GPU, others)
     for_any_address = [family for family in families if family.takes_any_address]

@@ -152,7 +152,7 @@ class _Dispatch:
         self._problem, self._epilogue = fused.problem, fused.epilogue
         self._pad, self._source = fused.pad, fused.source
         self._arguments = Arguments(a, b, c, tuple(epilogue_operands))
-        self._gates, self._rows = fused.gates, fused.selection
+        self._gates, self._rows, self._least_rows = fused.gates, fused.selection, 1
         self._gate_arguments = fused.gates.make_arguments() if fused.gates else None
         self._is_aligned = [
             (owner := ops.defining(root_of(operand.value, _SAME_POINTER))) is not None
@@ -164,6 +164,7 @@ class _Dispatch:
         """Inserts and returns one operation that launches the kernels. If the CPU or GPUs run the
         original loops, it is an `scf.if`, and the replaced operations move to one of its
         regions."""
+        self._least_rows = selection.least_rows
         made = self._insert(selection)
         name_modules(made, selection.capabilities, self._name)
         return made
@@ -288,7 +289,8 @@ class _Dispatch:
     def _cpu_kernel(self, choice: Choice, *, has_gates: bool = False) -> None:
         """Launches the CPU's kernel. If the number of rows is unknown, one row has its own: a batch
         of one, or a token after others."""
-        row = None if has_gates or self._rows is not None else choose_for_one_row(choice)
+        can_be_one = not has_gates and self._rows is None and self._least_rows == 1
+        row = choose_for_one_row(choice) if can_be_one else None
         if row is None:
             self._cpu_kernel_of(choice, has_gates=has_gates)
         else:

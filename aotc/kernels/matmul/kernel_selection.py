@@ -52,7 +52,7 @@ class KernelSelection(Struct):
     if there is one. `capabilities`: the compute capabilities that code is generated for. `on_gpus`:
     the part of `fused` that the kernels for GPUs compute, if it is not all; the other operations
     are kept there. `gated`: the kernels for GPUs that combine gates as well, which are tried first.
-    `cpu_has_gates`: whether the CPU's kernel does so.
+    `cpu_has_gates`: whether the CPU's kernel does so. `least_rows`: see `Matmul`.
     """
 
     fused: Fused
@@ -63,6 +63,7 @@ class KernelSelection(Struct):
     on_gpus: Fused | None = None
     gated: list[Choice] = []
     cpu_has_gates: bool = False
+    least_rows: int = 1
 
     def __str__(self) -> str:
         kernels = [", else ".join(map(str, self.choices))] if self.choices else []
@@ -143,7 +144,7 @@ def select_kernels(
     elif _is_for_cpu_alone(alone, more):
         kept = replace(alone, fused=more.fused, cpu=more.cpu, on_gpus=alone.fused)
     # Kernels for fewer rows than there can be would never be launched.
-    least = matmul.least_rows
+    kept.least_rows = least = matmul.least_rows
     kept.choices = [one for one in kept.choices if one.rows is None or one.rows[1] >= least]
     if not any(choice.reads_without_padding for choice in kept.choices):
         kept.fused.pad = None
