@@ -151,6 +151,11 @@ func.func @{self.name}({arguments}) -> {result} attributes {{llvm.emit_c_interfa
         work = self.images * self.channels * math.prod(self.outputs) * math.prod(self.filter_)
         return self.is_dynamic or self.is_open or work >= LEAST_WORK
 
+    @property
+    def is_of_planes(self) -> bool:
+        """Whether vectors on the CPU device have the same point of several planes."""
+        return self.name.startswith(("planes", "small")) and not (self.is_last or self.is_open)
+
     def operands(self) -> list[Array]:
         rng = np.random.default_rng(zlib.crc32(self.name.encode()))
         shapes = (
@@ -214,6 +219,13 @@ LAYERS = [
     Layer("column_filter", 3, (6, 20), (5, 1), low=(2, 0), high=(2, 0)),
     Layer("one_row", 3, (3, 20), (3, 3), low=(0, 1), high=(0, 1)),
     Layer("one_channel", 1, (12, 20), (3, 3), low=(1, 1), high=(1, 1)),
+    Layer("planes", 37, (7, 7), (5, 5), 2, low=(2, 2), high=(2, 2), epilogue=True),
+    Layer("planes_any", 24, (7, 7), (5, 5), 3, low=(2, 2), high=(2, 2), is_dynamic=True),
+    Layer("planes_strided", 32, (14, 13), (5, 5), strides=(2, 2), low=(2, 1), high=(2, 2)),
+    Layer("planes_dilated", 20, (9, 8), (3, 3), dilations=(3, 2), low=(4, 2), high=(1, 2)),
+    Layer("planes_apart", 20, (6, 6), (3, 3), strides=(5, 4), low=(1, 6), high=(9, 4)),
+    Layer("planes_double", 20, (7, 7), (7, 7), low=(3, 3), high=(3, 3), element="f64"),
+    Layer("planes_half", 20, (7, 7), (3, 3), low=(1, 1), high=(1, 1), element="f16"),
     replace(SAME, name="double", element="f64", epilogue=True),
     replace(STRIDED, name="half", element="f16", epilogue=True),
 ]
@@ -311,6 +323,7 @@ def test_layer_has_the_kernel(layer: Layer) -> None:
     has_kernel = "linalg.generic" not in on_gpus
     assert has_kernel == layer.is_worth_a_kernel
     assert (on_gpus.count("gpu.launch"), on_cpu.count("gpu.launch")) == (has_kernel, 1)
+    assert layer.is_of_planes == ("_planes" in on_cpu)
 
 
 RUN = """

@@ -14,7 +14,7 @@ from aotc.kernels.cpu.vectors import Vectors
 from aotc.mlir import ir
 
 # Size of the vectors that are transposed in registers: longer ones take more moves per element.
-_TRANSPOSED_BYTES = 32
+TRANSPOSED_BYTES = 32
 
 
 class Column(Protocol):
@@ -112,7 +112,7 @@ def _pack_transposed_group(
     b, (k_count, columns) = v.b, counts
     first = group * v.width
     count = signed_minimum(columns - first, v.width)
-    side = _TRANSPOSED_BYTES // v.bytes
+    side = TRANSPOSED_BYTES // v.bytes
     is_whole = compare("eq", count, v.width)
     done = select(is_whole, v.whole(k_count, side), 0)
     with b.where(is_whole):

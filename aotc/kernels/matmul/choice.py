@@ -19,6 +19,7 @@ from aotc.kernels.matmul.depthwise.channels_first import CHANNELS_FIRST
 from aotc.kernels.matmul.depthwise.channels_last import CHANNELS_LAST
 from aotc.kernels.matmul.depthwise.problem import Depthwise
 from aotc.kernels.matmul.depthwise.simt import DEPTHWISE_SIMT
+from aotc.kernels.matmul.depthwise.small_planes import SMALL_PLANES
 from aotc.kernels.matmul.family import MatmulFamily, least_clocks
 from aotc.kernels.matmul.gates import Gates
 from aotc.kernels.matmul.gemv.family import GEMV
@@ -62,7 +63,7 @@ _OF_ANY_GPU: tuple[MatmulFamily[Any], ...] = (
 _IMPLICIT_OF_HOPPER: tuple[MatmulFamily[Any], ...] = (IMPLICIT_WGMMA_TABLE, IMPLICIT_WGMMA)
 _OF_CPU: tuple[MatmulFamily[Any], ...] = (
     *(CPU_STREAMED, CPU_GROUPED, CPU_BLOCKED, IMPLICIT_CPU),
-    *(CHANNELS_FIRST, CHANNELS_LAST),
+    *(SMALL_PLANES, CHANNELS_FIRST, CHANNELS_LAST),
 )
 # The families of matmuls on GPUs, by their names in tuning files.
 FAMILIES = {
