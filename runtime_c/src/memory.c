@@ -73,7 +73,7 @@ static void *take_kept(uint64_t bytes) {
     void *pointer = atomic_exchange(place, NULL);
     size_t there = pointer == NULL ? 0 : malloc_usable_size(pointer);
     // Memory in huge pages is rounded up, and may have unused pages behind it.
-    uint64_t unused = bytes < HUGE_PAGE_BYTES ? 0 : HUGE_PAGE_BYTES;
+    uint64_t unused = whole_bytes(bytes) < HUGE_PAGE_BYTES ? 0 : HUGE_PAGE_BYTES;
     if (there >= bytes && there / 2 <= bytes + unused) {
       return pointer;
     }

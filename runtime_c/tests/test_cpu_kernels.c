@@ -1,7 +1,9 @@
 // What the CPU device can launch: kernels of registered modules that have a CPU form, in sizes that
 // CUDA also accepts.
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "aotc_entry.h"
 #include "aotc_runtime.h"
@@ -191,6 +193,31 @@ static void large_memory_is_in_huge_pages(void) {
   CHECK_NO_FAILURE();
 }
 
+// Memory that is rounded up to a huge page is used again, wherever the system places it: there may
+// be almost another huge page behind it.
+static void memory_just_below_a_huge_page_is_used_again(void) {
+  enum { BYTES = 2025740, PLACES = 16, APART = 32 * 4096 };
+  void *between[PLACES];
+  CHECK_INT(1, mallopt(M_MMAP_THRESHOLD, 1 << 20));
+  for (int i = 0; i < PLACES; ++i) {
+    between[i] = mmap(NULL, APART, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(between[i] != MAP_FAILED);
+    load("2");
+    char *first = mgpuMemAlloc(BYTES, NULL, 0);
+    first[BYTES - 1] = 1;
+    mgpuMemFree(first, NULL);
+    char *second = mgpuMemAlloc(BYTES, NULL, 0);
+    // The system clears memory.
+    CHECK_INT(1, second[BYTES - 1]);
+    mgpuMemFree(second, NULL);
+    aotc_unload();
+  }
+  for (int i = 0; i < PLACES; ++i) {
+    munmap(between[i], APART);
+  }
+  CHECK_NO_FAILURE();
+}
+
 int main(int argc, char **argv) {
   static const check_test tests[] = {
       CHECK_TEST(sizes_that_cuda_refuses_are_refused),
@@ -205,6 +232,7 @@ int main(int argc, char **argv) {
       CHECK_TEST(level_can_be_made_lower),
       CHECK_TEST(freed_memory_is_used_again),
       CHECK_TEST(large_memory_is_in_huge_pages),
+      CHECK_TEST(memory_just_below_a_huge_page_is_used_again),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }
