@@ -73,7 +73,7 @@ def padded(case: Contraction, low: tuple[int, ...], high: tuple[int, ...]) -> Im
     edges = zip(case.shape("a"), low, high, strict=True)
     sizes = tuple(size - before - behind for size, before, behind in edges)
     strides = tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
-    return replace_struct(problem_of(case), padding=Padding("", sizes, strides, low))
+    return replace_struct(problem_of(case), padding=Padding("a", "", sizes, strides, low))
 
 
 PROBLEMS = {case.name: problem_of(case) for case in CASES} | {
@@ -179,7 +179,7 @@ def test_other_padding_is_refused() -> None:
         **HALF,
     )
     problem = problem_of(points)
-    padding = Padding("", (3, 2, 7, 64), (896, 448, 64, 1), (0, 1, 0, 0))
+    padding = Padding("a", "", (3, 2, 7, 64), (896, 448, 64, 1), (0, 1, 0, 0))
     assert as_matmul(problem) is not None
     assert as_matmul(replace_struct(problem, padding=padding)) is None
 

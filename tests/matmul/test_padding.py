@@ -104,7 +104,7 @@ def problem_of(text: str) -> ImplicitGemm:
 
 def test_padding_is_found() -> None:
     strides = (28 * 28 * 128, 28 * 128, 128, 1)
-    expected = Padding("memref<8x28x28x128xf16>", (8, 28, 28, 128), strides, (0, 1, 1, 0))
+    expected = Padding("a", "memref<8x28x28x128xf16>", (8, 28, 28, 128), strides, (0, 1, 1, 0))
     problem = problem_of(MODULE)
     assert problem.padding == expected
     on_hopper, *others = choose(problem, [Chip("sm_90a")])

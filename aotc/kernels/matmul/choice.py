@@ -154,7 +154,7 @@ class Choice(Struct, frozen=True):
     @property
     def reads_without_padding(self) -> bool:
         """Whether the kernel reads the image without its padding, and pads it itself."""
-        return self.problem.is_padded
+        return self.problem.padded_operand is not None
 
     @property
     def packs_large_operands(self) -> bool:
@@ -438,7 +438,8 @@ def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple
         able = DEPTHWISE_SIMT.legal_variants(problem)
         return tuple(Choice(DEPTHWISE_SIMT, one, problem, ANY_GPU) for one in able[:1])
     found = []
-    padded = replace(problem, padding=None)
+    problem = problem.without_padding("b")
+    padded = problem.without_padding("a")
     for one in dict.fromkeys((padded, _without_alignment(padded))):
         for family in _OF_ANY_GPU:
             if able := family.legal_variants(one):
@@ -481,7 +482,7 @@ def choose_gated(problem: Problem, gates: Gates, chips: Sequence[Chip]) -> list[
 def choose_for_cpu(problem: Problem) -> Choice | None:
     """The kernel for the CPU device, which supports matrices at any address; None if no kernel
     supports the problem."""
-    problem = _without_alignment(problem).without_padding()
+    problem = _without_alignment(problem).without_padding("a")
     for family in _OF_CPU:
         for variant in family.legal_variants(problem):
             return Choice(family, variant, problem, CPU)

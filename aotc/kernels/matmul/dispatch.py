@@ -174,6 +174,7 @@ class _Dispatch:
         if selection.loops_on == ANY_GPU:
             assert selection.cpu is not None
             with b.where(has_gpu()) as branch:
+                self._write_padding()
                 move_here(selection.fused.replaced)
                 self._combine_gates()
             with branch.otherwise():
@@ -191,9 +192,12 @@ class _Dispatch:
                 self._gpu_kernels(capability, selection)
             return region
         with b.where(compare("sge", capability, LEAST_CAPABILITY)) as branch:
+            if not any(choice.reads_without_padding for choice in selection.choices):
+                self._write_padding()
             self._gpu_kernels(capability, selection)
         with branch.otherwise():
-            self._write_padding()
+            if selection.cpu is None or not selection.cpu.reads_without_padding:
+                self._write_padding()
             if selection.cpu is not None:
                 self._cpu_kernel(selection.cpu, has_gates=selection.cpu_has_gates)
             else:
@@ -282,7 +286,7 @@ class _Dispatch:
         return conditions
 
     def _write_padding(self) -> None:
-        """Writes the padded A, for kernels that read it."""
+        """Writes the padded image, for kernels that read it."""
         if self._pad is not None:
             self._pad.clone()
 
@@ -320,8 +324,8 @@ class _Dispatch:
 
     def _kernel(self, choice: Choice, *, has_gates: bool = False) -> None:
         arguments = self._arguments
-        if choice.reads_without_padding:
-            arguments = replace(arguments, a=self._source)
+        if padded := choice.problem.padded_operand:
+            arguments = replace(arguments, **{padded: self._source})
         launch, values, gates = partial(self._launch, choice), arguments.values, None
         rows = self._rows if choice.target == CPU else None
         if has_gates and self._gates is not None and self._gate_arguments is not None:

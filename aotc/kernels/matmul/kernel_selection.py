@@ -146,7 +146,7 @@ def select_kernels(
     # Kernels for fewer rows than there can be would never be launched.
     kept.least_rows = least = matmul.least_rows
     kept.choices = [one for one in kept.choices if one.rows is None or one.rows[1] >= least]
-    if not any(choice.reads_without_padding for choice in kept.choices):
+    if not any(one.reads_without_padding for one in (*kept.choices, kept.cpu) if one is not None):
         kept.fused.pad = None
     _choose_gated_kernels(kept, request)
     if not _has_selected_kernel(kept):

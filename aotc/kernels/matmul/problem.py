@@ -161,12 +161,13 @@ class Problem(Struct, frozen=True):
         return True
 
     @property
-    def is_padded(self) -> bool:
-        """Whether the kernel reads an image without its padding in place of A, and pads it."""
-        return False
+    def padded_operand(self) -> str | None:
+        """The operand, "a" or "b", in place of which the kernel reads an image without its padding,
+        and pads it."""
+        return None
 
-    def without_padding(self) -> Problem:
-        """The problem whose A is the padded image."""
+    def without_padding(self, operand: str) -> Problem:
+        """The problem whose operand, "a" or "b", is the padded image."""
         return self
 
     @property

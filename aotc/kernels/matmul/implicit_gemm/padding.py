@@ -1,7 +1,8 @@
-"""Finds the image that an operation copies to A with a border of zeros.
+"""Finds the image that an operation copies to A or B with a border of zeros.
 
-TMA fills elements outside of an image with zeros. Kernels whose windows TMA copies thus read the
-image itself, and the padding operation is only executed in front of other kernels.
+TMA fills elements outside of an image with zeros, and the CPU device's copies of images with
+strides write zeros themselves. Such kernels read the image itself, and the padding operation is
+only executed in front of other kernels.
 """
 
 from __future__ import annotations
@@ -15,41 +16,51 @@ from aotc import ops
 from aotc.analysis.access import accesses_no_element
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.generics import maps_of
+from aotc.kernels.matmul.implicit_gemm.cpu.phases import phases_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Padding
 from aotc.kernels.matmul.recognition import Matmul
 from aotc.mlir import ir
 
 
 def with_padding(matmul: Matmul, roots: Roots) -> Matmul:
-    """The implicit GEMM with the operation that pads its A, and the image, if there is one."""
-    problem, buffer = matmul.problem, matmul.a
+    """The implicit GEMM with the operation that pads its A or B, and the image, if there is one
+    that kernels read."""
+    return _with_padding(matmul, "a", roots) or _with_padding(matmul, "b", roots) or matmul
+
+
+def _with_padding(matmul: Matmul, operand: str, roots: Roots) -> Matmul | None:
+    problem, buffer = matmul.problem, getattr(matmul, operand)
     assert isinstance(problem, ImplicitGemm)
     allocation = ops.defining(buffer)
-    if allocation is None or allocation.name != "memref.alloc" or buffer in (matmul.b, matmul.c):
-        return matmul
+    if [matmul.a, matmul.b, matmul.c].count(buffer) > 1:
+        return None
+    if allocation is None or allocation.name != "memref.alloc":
+        return None
     users = [use.owner.operation for use in buffer.uses]
     loops = [user for user in users if user.name == "linalg.generic" and user != matmul.operation]
     others = [one for one in users if one not in (*loops, matmul.operation)]
     if len(loops) != 1 or any(one.name not in ("memref.dim", "memref.dealloc") for one in others):
-        return matmul
+        return None
     [loop] = loops
-    found = _padding(loop, buffer)
+    found = _padding(loop, buffer, operand)
     if found is None:
-        return matmul
+        return None
     source, padding = found
     # C may overlap the image, as so far only the padded copy is read.
     if roots.may_overlap(matmul.c, source):
-        return matmul
+        return None
     between = _between(loop, matmul.operation)
     if between is None or not all(_leaves(one, source, roots) for one in between):
-        return matmul
+        return None
     padded = replace(problem, padding=padding)
+    if operand == "b" and phases_of(padded) is None:
+        return None
     return replace(matmul, problem=padded, pad=loop, source=source, others=[source])
 
 
-def _padding(loop: Any, buffer: Any) -> tuple[Any, Padding] | None:
+def _padding(loop: Any, buffer: Any, operand: str) -> tuple[Any, Padding] | None:
     """The image that the operation copies to the buffer with zeros around it, and the padding. None
-    for another operation, or if the image is no allocation."""
+    for another operation. For TMA, which copies A, the image must be an allocation."""
     inputs, outputs = ops.operand_groups(loop)
     rank = ir.MemRefType(buffer.type).rank
     if list(inputs) or list(outputs) != [buffer]:
@@ -64,25 +75,33 @@ def _padding(loop: Any, buffer: Any) -> tuple[Any, Padding] | None:
         return None
     source, *places = load.operands
     owner = ops.defining(source)
-    if owner is None or owner.name != "memref.alloc":
+    if operand == "a" and (owner is None or owner.name != "memref.alloc"):
         return None
     type_, padded = ir.MemRefType(source.type), ir.MemRefType(buffer.type)
+    dimensions = list(range(type_.rank))
+    if operand == "b" and type_.has_static_shape:
+        # Dimensions of size 1 that the padded copy does not have.
+        dimensions = [i for i in dimensions if ops.known_index(places[i]) != 0]
+    if len(dimensions) != padded.rank:
+        return None
     inside = set(_conditions(chosen.operands[0]))
-    lows = [_low(place, dimension, inside) for dimension, place in enumerate(places)]
+    lows = [_low(places[one], number, inside) for number, one in enumerate(dimensions)]
     if None in lows:
         return None
+    shape = [type_.shape[one] for one in dimensions]
     for dimension, low in enumerate(lows):
-        is_same = type_.shape[dimension] == padded.shape[dimension] and low == 0
-        if not is_same and (dimension, low, type_.shape[dimension]) not in inside:
+        is_same = shape[dimension] == padded.shape[dimension] and low == 0
+        if not is_same and (dimension, low, shape[dimension]) not in inside:
             return None
-    if len(inside) > sum(s != p for s, p in zip(type_.shape, padded.shape, strict=True)):
+    if len(inside) > sum(s != p for s, p in zip(shape, padded.shape, strict=True)):
         return None
     strides, _ = type_.get_strides_and_offset()
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
     return source, Padding(
+        operand,
         str(type_),
-        tuple(None if type_.is_dynamic_dim(i) else type_.shape[i] for i in range(type_.rank)),
-        tuple(None if one == unknown else int(one) for one in strides),
+        tuple(None if type_.is_dynamic_dim(i) else type_.shape[i] for i in dimensions),
+        tuple(None if strides[i] == unknown else int(strides[i]) for i in dimensions),
         tuple(low or 0 for low in lows),
     )
 

@@ -32,9 +32,10 @@ class Loop(Struct, frozen=True):
 
 
 class Padding(Struct, frozen=True):
-    """The image that A is padded from: its type, its sizes and strides (None: unknown), and `low`,
-    the number of zeros in front of it along each dimension."""
+    """The image that an operand is padded from, "a" or "b": its type, its sizes and strides (None:
+    unknown), and `low`, the number of zeros in front of it along each dimension."""
 
+    operand: str
     type: str
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
@@ -47,7 +48,7 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
 
     `batch`, `rows` (M), `columns` (N) and `k_loops` (K) are the loops by role, the slowest first.
     `strides` are those of A, B and C, in elements, None for unknown ones. With `padding`, kernels
-    read the image in place of A. `is_near`: offsets along K are known to fit 32 bits.
+    read the image in place of the operand. `is_near`: offsets along K are known to fit 32 bits.
     """
 
     batch: tuple[Loop, ...]
@@ -63,8 +64,8 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
         return False
 
     @property
-    def is_padded(self) -> bool:
-        return self.padding is not None
+    def padded_operand(self) -> str | None:
+        return None if self.padding is None else self.padding.operand
 
     @property
     def offset_type(self) -> str:
@@ -75,8 +76,8 @@ class ImplicitGemm(Problem, frozen=True, kw_only=True):
     def offset_bytes(self) -> int:
         return 4 if self.is_near else 8
 
-    def without_padding(self) -> ImplicitGemm:
-        return replace(self, padding=None)
+    def without_padding(self, operand: str) -> ImplicitGemm:
+        return replace(self, padding=None) if self.padded_operand == operand else self
 
     @property
     def likely_batch(self) -> int:

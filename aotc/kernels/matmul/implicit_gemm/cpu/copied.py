@@ -35,7 +35,7 @@ from aotc.mlir import ir
 # computes all rows, and packs its columns while they are in a cache.
 _LEAST_ROWS, _ROWS_OF_BLOCK, _ENOUGH_COLUMNS = 96, 192, 576
 # The limit of the copy of an image, in bytes.
-_MOST_BYTES = 2**24
+MOST_BYTES = 2**24
 # Operations whose regions are executed at most once.
 _CONDITIONS = ("scf.if", "scf.execute_region")
 
@@ -100,7 +100,7 @@ def copy_of(problem: ImplicitGemm) -> Copy | None:
     image = (-(-height * _size(column) // vector) | 1) * vector
     # One vector of padding, as rows are stored as whole vectors.
     pitch = prod(_size(loop) for loop in inner) * image + vector
-    if pitch * _size(channel) * ELEMENT_BYTES[element] > _MOST_BYTES:
+    if pitch * _size(channel) * ELEMENT_BYTES[element] > MOST_BYTES:
         return None
 
     last = len(outer) + 1

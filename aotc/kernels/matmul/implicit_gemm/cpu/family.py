@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from aotc.builder import Builder
+from aotc.builder.numbers import Condition
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED, Variant
 from aotc.kernels.matmul.cpu.kernel import CpuFamily
 from aotc.kernels.matmul.implicit_gemm.cpu.copied import CopyKernel, copy_of
@@ -12,7 +13,8 @@ from aotc.kernels.matmul.implicit_gemm.cpu.gathered import Kernel
 from aotc.kernels.matmul.implicit_gemm.cpu.grouped import Kernel as GroupedKernel
 from aotc.kernels.matmul.implicit_gemm.cpu.grouped import takes_groups
 from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
-from aotc.kernels.matmul.implicit_gemm.cpu.lines import LineKernel, lines_of
+from aotc.kernels.matmul.implicit_gemm.cpu.lines import LineKernel, Lines, lines_of
+from aotc.kernels.matmul.implicit_gemm.cpu.phases import insert_phases, phases_of
 from aotc.kernels.matmul.implicit_gemm.cpu.transposed import Kernel as TransposedKernel
 from aotc.kernels.matmul.implicit_gemm.cpu.transposed import transposed_filters
 from aotc.kernels.matmul.implicit_gemm.cpu.winograd import can_implement as can_use_winograd
@@ -48,6 +50,12 @@ class ImplicitCpu(CpuFamily[ImplicitGemm]):
             b=replace(problem.b, transposed=False),
             batched=False,
         )
+        phases = phases_of(seen)
+        if phases is not None and (
+            seen.padding is not None or _are_lines_faster(b, seen, arguments)[1] is not True
+        ):
+            insert_phases(b, phases, seen, variant, arguments)
+            return
         if can_use_winograd(seen) and insert_winograd(b, seen, variant, arguments):
             return
         if takes_groups(seen):
@@ -76,8 +84,7 @@ def _insert_in_place(
     if filters is not None:
         TransposedKernel(*kernel).build_transposed(filters, arguments)
         return
-    lines = lines_of(problem, size_of(b, arguments, problem.columns[-1]))
-    by_lines = lines is not None and problem.m is not None and lines.are_faster(problem.m)
+    lines, by_lines = _are_lines_faster(b, problem, arguments)
     if by_lines is False or lines is None:
         Kernel(*kernel).build(arguments)
         return
@@ -86,6 +93,15 @@ def _insert_in_place(
     if by_lines is not True:
         with branch.otherwise():
             Kernel(*kernel).build(arguments)
+
+
+def _are_lines_faster(
+    b: Builder, problem: ImplicitGemm, arguments: Arguments
+) -> tuple[Lines | None, Condition]:
+    """The lines of C's columns, if there are any, and whether their kernel is faster than the one
+    that packs B."""
+    lines = lines_of(problem, size_of(b, arguments, problem.columns[-1]))
+    return lines, lines is not None and problem.m is not None and lines.are_faster(problem.m)
 
 
 IMPLICIT_CPU = ImplicitCpu()
