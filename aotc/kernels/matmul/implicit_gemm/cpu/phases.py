@@ -206,20 +206,22 @@ class CopyKernel(Vectors):
             self._copy_plane(first, (image * channels + x) * phases.pitch)
 
     def _copy_plane(self, first: Number, start: Number) -> None:
-        """Copies a plane with its padding, row by row."""
-        down, width = self.phases.down, self.phases.width
+        """Copies a plane with its padding. Rows of the image are read one after the other, for the
+        processor to prefetch them."""
+        b, phases, down = self.b, self.phases, self.phases.down
         for phase, size in down.sizes.items():
-            begin = start + phase * _STRIDE * self.phases.image
+            begin = start + phase * _STRIDE * phases.image
             inside = down.inside(phase)
             for rows in ((0, inside[0]), (inside[1], size)):
-                with self.b.loop(*rows) as row, self.b.loop(0, width, self.width) as column:
-                    for along in self.phases.along.sizes:
-                        to = begin + along * self.phases.image + row.index * width
-                        zeros = self.b.zero(self.vector_type)
-                        self.store(zeros, self.target, [to + column.index])
-            with self.b.loop(*inside) as row:
-                of_image = row.index * _STRIDE + (phase - down.low)
-                self._copy_row(first + of_image * down.pitch, begin + row.index * width)
+                with b.loop(*rows) as row, b.loop(0, phases.width, self.width) as column:
+                    for along in phases.along.sizes:
+                        to = begin + along * phases.image + row.index * phases.width
+                        self.store(b.zero(self.vector_type), self.target, [to + column.index])
+        step = _STRIDE // len(down.sizes)
+        with b.loop(-down.low % step, down.count, step) as row:
+            place = row.index + down.low
+            to = place % _STRIDE * (_STRIDE * phases.image) + place // _STRIDE * phases.width
+            self._copy_row(first + row.index * down.pitch, start + to)
 
     def _copy_row(self, at: Number, to: Number) -> None:
         """Copies a row. Its phases are stored as whole vectors; the next row overwrites the values
