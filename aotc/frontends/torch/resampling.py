@@ -24,10 +24,19 @@ def resampling_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any
         aten.upsample_trilinear3d.vec: _linear,
         aten.upsample_bicubic2d.vec: _cubic_of_four,
     }
+    nearest = [
+        getattr(aten, f"{name}{dims}d").vec
+        for name in ("upsample_nearest", "_upsample_nearest_exact")
+        for dims in (1, 2, 3)
+    ]
     return {
         **{
             operator: functools.partial(_interpolated, taps, known[operator])
             for operator, taps in interpolations.items()
+        },
+        **{
+            operator: functools.partial(_repeated, known.get(operator, _unknown_sizes))
+            for operator in nearest
         },
         aten.upsample_trilinear3d.default: _linear_of_each,
         average: functools.partial(_adaptive_average, known[average]),
@@ -225,6 +234,44 @@ def _resized(
 
 
 # --- Interpolation --------------------------------------------------------------------------------
+
+
+def _repeated(
+    otherwise: Callable[..., Tensor],
+    x: Tensor,
+    output_size: Sequence[int] | None,
+    scale_factors: Sequence[float] | None,
+) -> Tensor:
+    """Each element, a whole number of times along each dimension. `otherwise` computes an index for
+    each result: for other sizes, and for types of 16 bits, whose channels are the last dimension in
+    memory."""
+    import torch
+
+    sizes = x.shape[2:]
+    times = _times(sizes, output_size, scale_factors)
+    if x.dtype in (torch.float16, torch.bfloat16) or None in times:
+        return otherwise(x, output_size, scale_factors)
+    apart = [number for size in sizes for number in (size, 1)]
+    made = [number for pair in zip(sizes, times, strict=True) for number in pair]
+    result = [size * count for size, count in zip(sizes, times, strict=True)]
+    outer = x.shape[:2]
+    return x.reshape(*outer, *apart).expand(*outer, *made).reshape(*outer, *result)
+
+
+def _times(
+    sizes: Sequence[Any],
+    output_size: Sequence[Any] | None,
+    scale_factors: Sequence[float] | None,
+) -> list[int | None]:
+    """How often elements are repeated along each dimension; None for other factors."""
+    if scale_factors is not None:
+        return [int(one) if one >= 1 and one == int(one) else None for one in scale_factors]
+    return [
+        count // size
+        if isinstance(size, int) and isinstance(count, int) and size and count % size == 0
+        else None
+        for size, count in zip(sizes, output_size or (), strict=True)
+    ]
 
 
 def nearest_places(size: Any, count: Any, scale: float | None, offset: float) -> Tensor:

@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from itertools import product
 
-from aotc.frontends.onnx.elements import DOUBLE, FLOAT, INT64
+from aotc.frontends.onnx.elements import BFLOAT16, DOUBLE, FLOAT, FLOAT16, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite
 
 # The most neighbours that contribute to an element. Antialiasing uses many.
 _MOST_TAPS = 64
+# Transformations of coordinates, and modes of rounding, that repeat each element if a dimension
+# grows by a whole factor.
+_REPEATS = {
+    ("asymmetric", "floor"),
+    *product(
+        ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel"),
+        ("round_prefer_floor", "round_prefer_ceil"),
+    ),
+}
 
 
 def _resize(node: Node) -> str | None:
@@ -138,6 +147,44 @@ def _coordinate(
         offset = body("Mul", body.numbers(size / 2, DOUBLE), body("Sub", one, kept))
         return body("Add", offset, centre)
     return centre
+
+
+def _repeated(node: Node) -> str | None:
+    """Nearest elements that are repeated a whole number of times along each dimension: no places of
+    elements are computed. The channels of types of 16 bits are the last dimension in memory, which
+    this would prevent."""
+    given, made = known_input(node, 0), known_result(node)
+    is_nearest = node.attribute("mode", "nearest") == "nearest" and node.opset >= 11
+    if given is None or made is None or 0 in given or not is_nearest:
+        return None
+    times = _times(node, given, made)
+    if times is None or node.element(0) in (FLOAT16, BFLOAT16):
+        return None
+    body = Body(node.opset)
+    apart = [number for size in given for number in (size, 1)]
+    wide = [number for pair in zip(given, times, strict=True) for number in pair]
+    repeated = body("Expand", body.reshape("x", apart), body.ints(wide))
+    return body.end(y=body.reshape(repeated, list(made)))
+
+
+def _times(node: Node, given: tuple[int, ...], made: tuple[int, ...]) -> list[int] | None:
+    """How often elements are repeated along each dimension; None if not each one is repeated as
+    often, or if the ratios of the sizes are not the scales."""
+    modes = (
+        node.attribute("coordinate_transformation_mode", "half_pixel"),
+        node.attribute("nearest_mode", "round_prefer_floor"),
+    )
+    times = [count // size for size, count in zip(given, made, strict=True)]
+    are_whole = all(a * b == c for a, b, c in zip(given, times, made, strict=True))
+    if modes not in _REPEATS or not are_whole:
+        return None
+    if not node.has(2) or known_input(node, 2) == (0,):
+        is_stretched = node.attribute("keep_aspect_ratio_policy", "stretch") == "stretch"
+        return times if is_stretched else None
+    axes = [axis % len(given) for axis in node.attribute("axes", range(len(given)))]
+    scales = node.constant(2)
+    are_scales = scales is not None and [times[axis] for axis in axes] == list(scales)
+    return times if are_scales else None
 
 
 def _nearest(node: Node, body: Body, at: str, size: int) -> str:
@@ -416,5 +463,6 @@ SAMPLING_REWRITES = (
     Rewrite("GridSample", "(x, grid) => (y)", _grid_sample),
     Rewrite("RoiAlign", "(x, rois, batches) => (y)", _aligned, is_last=True),
     Rewrite("Upsample", "(***) => (y)", _upsample),
+    Rewrite("Resize", "(x, roi, scales, sizes) => (y)", _repeated),
     Rewrite("Resize", "(x, roi, scales, sizes) => (y)", _resize, is_last=True),
 )

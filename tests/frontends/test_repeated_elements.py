@@ -1,0 +1,122 @@
+"""Images that are resized by whole factors: nearest elements are repeated, and no place of one is
+computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'aotc[torch]'")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aotc[onnx]'")
+
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+import aotc.torch  # noqa: E402
+from aotc.frontends.onnx import FRONTEND  # noqa: E402
+from aotc.frontends.torch import import_program  # noqa: E402
+
+functional = torch.nn.functional
+# What each function repeats.
+RESIZED = {
+    "sequence": lambda x: functional.interpolate(x[0], scale_factor=3.0),
+    "image": lambda x: functional.interpolate(x, scale_factor=2.0),
+    "size": lambda x: functional.interpolate(x, size=(2 * x.shape[2], 5 * x.shape[3])),
+    "exact": lambda x: functional.interpolate(x, scale_factor=(1.0, 3.0), mode="nearest-exact"),
+    "volume": lambda x: functional.interpolate(x[None], scale_factor=(1.0, 2.0, 4.0)),
+    "bytes": lambda x: functional.interpolate(x.to(torch.uint8), scale_factor=2.0),
+}
+OTHERS = {
+    "smaller": lambda x: functional.interpolate(x, scale_factor=0.5),
+    "ratio": lambda x: functional.interpolate(x, size=(7, 9)),
+    "other exact": lambda x: functional.interpolate(x, size=(7, 9), mode="nearest-exact"),
+    "half": lambda x: functional.interpolate(x.half(), scale_factor=2.0),
+}
+
+
+class Resized(torch.nn.Module):
+    def __init__(self, functions: list[Any]) -> None:
+        super().__init__()
+        self.functions = functions
+
+    def forward(self, x: Any) -> Any:
+        return tuple(function(x) for function in self.functions)
+
+
+def image() -> Any:
+    return torch.randn(1, 3, 4, 6, generator=torch.Generator().manual_seed(0)) * 50 + 100
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_modules_of_pytorch(tmp_path: Path, is_open: bool) -> None:
+    """Of known sizes, and of sizes that the call determines."""
+    functions = {**RESIZED, **OTHERS}
+    if is_open:
+        functions = {name: functions[name] for name in ("sequence", "image", "exact", "bytes")}
+    module, x = Resized(list(functions.values())), image()
+    sizes = {2: torch.export.Dim("height", min=2), 3: torch.export.Dim("width", min=2)}
+    artifact = aotc.torch.build(
+        module,
+        (x,),
+        dynamic_shapes=({"x": sizes} if is_open else None),
+        name="net",
+        out=f"{tmp_path}/",
+        chips="sm_80",
+        optimization=1,
+    )
+    for given in (x, torch.cat([x, x], 3)) if is_open else (x,):
+        for ours, theirs in zip(artifact(given), module(given), strict=True):
+            assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", [*RESIZED, *OTHERS])
+def test_places_are_computed_for_other_factors_alone(name: str) -> None:
+    function = {**RESIZED, **OTHERS}[name]
+    program = torch.export.export(Resized([function]), (image(),))
+    assert ("sitofp" in str(import_program(program, "net"))) == (name in OTHERS)
+
+
+MODES = (
+    ("asymmetric", "floor"),
+    ("half_pixel", "round_prefer_floor"),
+    ("half_pixel_symmetric", "round_prefer_ceil"),
+    ("pytorch_half_pixel", "round_prefer_floor"),
+    # Those repeat elements another number of times.
+    ("asymmetric", "ceil"),
+    ("half_pixel", "ceil"),
+    ("align_corners", "floor"),
+)
+
+
+def resize(mode: tuple[str, str], place: int) -> str:
+    names = ("coordinate_transformation_mode", "nearest_mode")
+    pairs = ", ".join(f'{name}: string = "{one}"' for name, one in zip(names, mode, strict=True))
+    return f'y{place} = Resize <mode: string = "nearest", {pairs}> (x, , scales)'
+
+
+def test_models_of_onnx(tmp_path: Path) -> None:
+    results = ", ".join(f"float[1, 3, 8, 18] y{place}" for place in range(len(MODES)))
+    nodes = "\n".join(resize(mode, place) for place, mode in enumerate(MODES))
+    text = f"""<ir_version: 9, opset_import: ["" : 19]> net (float[1, 3, 4, 6] x) => ({results})
+      <float[4] scales = {{1.0, 1.0, 2.0, 3.0}}> {{ {nodes} }}"""
+    model = onnx.parser.parse_model(text)
+    onnx.save(model, tmp_path / "net.onnx")
+    out = f"{tmp_path}/out/"
+    built = aotc.build(tmp_path / "net.onnx", emit="shared", out=out, chips="sm_80", optimization=1)
+    library, x = aotc.load(built), image().numpy()
+    library.set_device("cpu")
+    expected = ReferenceEvaluator(model).run(None, {"x": x})
+    for ours, theirs in zip(library["net"](x), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_elements_are_gathered_for_other_modes_alone(mode: tuple[str, str], tmp_path: Path) -> None:
+    text = f"""<ir_version: 9, opset_import: ["" : 19]>
+      net (float[1, 3, 4, 6] x) => (float[1, 3, 8, 18] y0)
+      <float[4] scales = {{1.0, 1.0, 2.0, 3.0}}> {{ {resize(mode, 0)} }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "net.onnx")
+    imported = FRONTEND.load(tmp_path / "net.onnx", {})
+    assert ("tensor.extract " in str(imported)) == (mode in MODES[4:])
