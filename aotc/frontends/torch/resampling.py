@@ -143,7 +143,7 @@ def _adaptive_maximum(x: Tensor, output_size: Sequence[int]) -> Any:
 # --- Max pools with large windows -----------------------------------------------------------------
 
 # The factor by which a second pass must reduce the elements that are read to be worth it.
-_LEAST_SAVING = 4
+_LEAST_SAVING = 2.5
 
 
 def _maximum(

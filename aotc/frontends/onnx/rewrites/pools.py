@@ -1,4 +1,4 @@
-"""Rewrites of pools with ceil_mode, and of the indices of MaxPool."""
+"""Rewrites of pools with ceil_mode, of the indices of MaxPool, and of its large windows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from aotc.frontends.onnx.rewrites.convolutions import pads_of
 
 # The attribute of a MaxPool whose indices are in torch-mlir's convention.
 _OWN = "aotc_own_indices"
+# The factor by which a second pass must reduce the elements that are read to be worth it.
+_LEAST_SAVING = 2.5
 
 
 def _average_pool(node: Node) -> str | None:
@@ -187,11 +189,40 @@ def _pool_of_bytes(node: Node) -> str | None:
     return body.end(y=body("QuantizeLinear", pooled, one, zero))
 
 
+def _separated_pool(node: Node) -> str | None:
+    """Computes the maxima of rows, and then those of columns, if windows overlap so much that this
+    is far less work."""
+    given, results = node.shape(0), node.proto.output
+    is_plain = node.attribute("auto_pad", "NOTSET") == "NOTSET" and not node.attribute(
+        "ceil_mode", 0
+    )
+    if given is None or len(given) != 4 or not is_plain or any(results[1:]):
+        return None
+    kernel, strides, dilations, pads = _window(node, ())
+    high, wide = kernel
+    if node.element(0) not in (FLOAT, DOUBLE):
+        return None
+    if high * wide < _LEAST_SAVING * (strides[0] * wide + high):
+        return None
+    body = Body(node.opset)
+    value = "x"
+    for axis in (1, 0):
+        attributes = {"kernel_shape": [1, 1], "strides": [1, 1], "pads": [0, 0, 0, 0]}
+        attributes["kernel_shape"][axis] = kernel[axis]
+        attributes["strides"][axis] = strides[axis]
+        attributes["pads"][axis::2] = pads[axis::2]
+        apart = [1, 1]
+        apart[axis] = dilations[axis]
+        value = body("MaxPool", value, **attributes, **_dilated(apart))
+    return body.end(y=value)
+
+
 EARLY_POOL_REWRITES = (Rewrite("MaxPool", "(x) => (y)", _pool_of_bytes),)
 
 POOL_REWRITES = (
     Rewrite("AveragePool", "(x) => (y)", _average_pool),
     Rewrite("MaxPool", "(x) => (y, indices)", _max_pool),
+    Rewrite("MaxPool", "(x) => (y)", _separated_pool),
 )
 
 # Rewrites of nodes for which onnx infers wrong sizes.
