@@ -120,12 +120,13 @@ def test_of_unknown_sizes_large_ones_and_small_ones_are_measured() -> None:
         entry(problem, AMPERE, SMALL, MMA_SYNC, small),
         entry(problem, AMPERE, LARGE, MMA_SYNC, large),
     ]
-    found = choose(problem, [AMPERE], both)
+    # The kernel for few tiles is not timed.
+    found = [one for one in choose(problem, [AMPERE], both) if not one.most_tiles]
     assert [one.variant for one in found[:2]] == [large, small]
     assert found[0].least_tiles > 0 == found[1].least_tiles
     # What is said of the other one alone leaves this one as it is.
     expected = MMA_SYNC.variants(problem)[0]
-    found = choose(problem, [AMPERE], both[:1])
+    found = [one for one in choose(problem, [AMPERE], both[:1]) if not one.most_tiles]
     assert [one.variant for one in found[:2]] == [expected, small]
 
 
