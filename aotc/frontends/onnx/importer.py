@@ -190,10 +190,11 @@ def _reason(error: Exception) -> str:
     # Some diagnostics have no location, but are caused by an operation that has one.
     placed = [text for text in found if text.startswith("onnx.")]
     said = [*placed, *found, str(error) or type(error).__name__][0]
-    # The MLIR operation that could not be legalized is not the model's operator; often it is a
+    # What could not be legalized, or was not valid, is not the model's operator; often it is a
     # constant.
     what = "torch-mlir has no lowering for it with these types and attributes"
-    return re.sub(r"failed to legalize operation '[^']*'.*", what, said, flags=re.DOTALL)
+    unclear = r"^(onnx\.\S+: )?.*(?:failed to legalize |!torch\.|' op ).*"
+    return re.sub(unclear, rf"\1{what}", said, flags=re.DOTALL)
 
 
 def _said(diagnostic: Any) -> str:
