@@ -138,3 +138,27 @@ func.func @beside_a_total(%x: memref<40000xf32>, %other: i64, %out: memref<f32>)
 // CHECK:       %[[ODD:.*]] = arith.cmpi ne, %[[REST]]
 // CHECK:       arith.select %[[ODD]], %[[REST]]
 // CHECK:       gpu.launch
+
+// The view that the place is stored to is created before the kernel that stores it.
+func.func @stored_in_a_view(%x: memref<50xf32>, %out: memref<1xi64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c50 = arith.constant 50 : index
+  %nowhere = arith.constant 0 : i64
+  %start = arith.constant 0xFF800000 : f32
+  %best:2 = scf.for %j = %c0 to %c50 step %c1 iter_args(%old = %start, %at = %nowhere) -> (f32, i64) {
+    %new = memref.load %x[%j] : memref<50xf32>
+    %here = arith.index_cast %j : index to i64
+    %larger = arith.cmpf ogt, %new, %old : f32
+    %value = arith.select %larger, %new, %old : f32
+    %place = arith.select %larger, %here, %at : i64
+    scf.yield %value, %place : f32, i64
+  }
+  %view = memref.collapse_shape %out [] : memref<1xi64> into memref<i64>
+  memref.store %best#1, %view[] : memref<i64>
+  return
+}
+// CHECK-LABEL: func.func @stored_in_a_view
+// CHECK:         %[[VIEW:.*]] = memref.collapse_shape
+// CHECK:         gpu.launch
+// CHECK:           memref.store %{{.*}}, %[[VIEW]][]

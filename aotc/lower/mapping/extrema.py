@@ -239,10 +239,12 @@ def _put_in_row(found: _Extremum) -> None:
     following = ops.operations_in(loop.block)
     following = following[following.index(loop) + 1 :]
     members, made = [loop], set(loop.results)
+    early: list[Any] = []
     for operation in following:
         if not any(made & set(inner.operands) for inner in ops.walk(operation)):
             if not is_pure(operation):
                 break
+            early.append(operation)
             continue
         if not is_pure(operation) and operation.name != "memref.store":
             return
@@ -250,6 +252,9 @@ def _put_in_row(found: _Extremum) -> None:
         made |= set(operation.results)
     uses = [use.owner.operation for value in made for use in value.uses]
     if len(members) > 1 and all(user in members for user in uses):
+        # A member may use them, such as the view that the result is stored to.
+        for operation in early:
+            operation.move_before(loop)
         wrap_in_row(members)
 
 
