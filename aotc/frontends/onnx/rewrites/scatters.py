@@ -24,6 +24,15 @@ def _scatter(node: Node) -> str | None:
     return body.end(y=_scattered(node, body, values, given, updates, axis))
 
 
+def _scatter_of_old_opsets(node: Node) -> str | None:
+    """torch-mlir crashes for a negative axis of Scatter."""
+    axis, shape = node.attribute("axis", 0), node.shape(0)
+    if axis >= 0 or not shape:
+        return None
+    body = Body(node.opset)
+    return body.end(y=body("Scatter", "x", "indices", "updates", axis=axis % len(shape)))
+
+
 def _scatter_rows(node: Node) -> str | None:
     """Lowers ScatterND: the remaining dimensions are collapsed into rows."""
     given, places, updates = (known_input(node, index) for index in range(3))
@@ -152,6 +161,7 @@ def _tensor_scatter(node: Node) -> str | None:
 
 
 SCATTER_REWRITES = (
+    Rewrite("Scatter", "(x, indices, updates) => (y)", _scatter_of_old_opsets),
     Rewrite("ScatterElements", "(x, indices, updates) => (y)", _scatter, is_last=True),
     Rewrite("ScatterND", "(x, indices, updates) => (y)", _scatter_rows, is_last=True),
     Rewrite("TensorScatter", "(x, update, start) => (y)", _tensor_scatter, is_last=True),
