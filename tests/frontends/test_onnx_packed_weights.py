@@ -118,8 +118,8 @@ def test_an_axis_out_of_range_is_refused(tmp_path: Path) -> None:
     assert "onnx.DequantizeLinear" in _refused(nodes, MATRIX, 64, tmp_path)
 
 
-@pytest.mark.parametrize("columns", [0, -8])
-def test_a_product_without_columns_is_refused(columns: int, tmp_path: Path) -> None:
+def _packed(columns: int, zeros: int, folder: Path) -> str:
+    """The refusal of a MatMulNBits with this attribute N (0: none) and this many zero points."""
     attributes: dict[str, Any] = {"K": 64, "bits": 4, "block_size": 16, "domain": "com.microsoft"}
     if columns:
         attributes["N"] = columns
@@ -127,7 +127,19 @@ def test_a_product_without_columns_is_refused(columns: int, tmp_path: Path) -> N
     constants = [
         numpy_helper.from_array(np.zeros((8, 4, 8), np.uint8), "b"),
         numpy_helper.from_array(np.ones(32, np.float32), "scales"),
-        numpy_helper.from_array(np.zeros(16, np.uint8), "zeros"),
+        numpy_helper.from_array(np.zeros(zeros, np.uint8), "zeros"),
     ]
     node = helper.make_node("MatMulNBits", inputs, ["y"], **attributes)
-    assert "MatMulNBits" in _refused([node], constants, 64, tmp_path)
+    return _refused([node], constants, 64, folder)
+
+
+@pytest.mark.parametrize("columns", [0, -8])
+def test_a_product_without_columns_is_refused(columns: int, tmp_path: Path) -> None:
+    assert "MatMulNBits" in _packed(columns, 16, tmp_path)
+
+
+@pytest.mark.parametrize("zeros", [8, 24, 32])
+def test_zero_points_of_another_size_are_refused(zeros: int, tmp_path: Path) -> None:
+    message = _packed(8, zeros, tmp_path)
+    assert f"its zero points are {zeros} elements of uint8" in message
+    assert "those of 8 columns with 4 blocks are 16" in message

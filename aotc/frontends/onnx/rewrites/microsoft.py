@@ -7,11 +7,13 @@ is how ONNX Runtime defines them. Later passes compute with the integers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
+from aotc.errors import InputError
 from aotc.frontends.onnx.elements import FLOAT, INT32, UINT8
-from aotc.frontends.onnx.nodes import Node
-from aotc.frontends.onnx.rewrites.body import Body, Rewrite
+from aotc.frontends.onnx.nodes import Node, known_input
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite, text_type
 
 DOMAIN = "com.microsoft"
 # The first opset in which Softmax is along one axis.
@@ -131,6 +133,7 @@ def _packed_matmul(node: Node) -> str | None:
     if node.has(4) or bits not in (2, 4, 8) or not size or not all((columns, rows)):
         return None
     body, element, blocks = Body(node.opset), node.element(2), -(-rows // size)
+    row_bytes = -(-blocks * bits // 8)
 
     def unpacked(value: str) -> str:
         if bits < 8:
@@ -143,6 +146,13 @@ def _packed_matmul(node: Node) -> str | None:
     zero = body.cast(body.integer(1 << bits - 1), element)
     if node.has(3):
         is_float = node.element(3) == element
+        given, expected = known_input(node, 3), columns * (blocks if is_float else row_bytes)
+        if given is not None and math.prod(given) != expected:
+            raise InputError(
+                f"{node.proto.name}: its zero points are {math.prod(given)} elements of "
+                f"{text_type(node.element(3))}, and those of {columns} columns with {blocks} "
+                f"blocks are {expected}."
+            )
         # The last byte may have more than the last block's.
         zeros = "i3" if is_float else body.cast(body.part(unpacked("i3"), 0, blocks, 1), element)
         zero = body.reshape(zeros, [columns, blocks, 1])
