@@ -339,6 +339,29 @@ REFUSED = {
         ),
         "5:14: error: memref.alloca in a loop: in kernels, all iterations have the same memory",
     ),
+    "memory of an iteration that branches pass on": (
+        """gpu.module @m {
+gpu.func @k(%n: index) kernel {
+  %zero = arith.constant 0 : index
+  %first = memref.alloca() : memref<1xf32>
+  cf.br ^head(%zero, %first : index, memref<1xf32>)
+^head(%i: index, %before: memref<1xf32>):
+  %more = arith.cmpi slt, %i, %n : index
+  cf.cond_br %more, ^body, ^end
+^body:
+  %own = memref.alloca() : memref<1xf32>
+  %v = memref.load %before[%zero] : memref<1xf32>
+  memref.store %v, %own[%zero] : memref<1xf32>
+  %next = arith.addi %i, %n : index
+  cf.br ^head(%next, %own : index, memref<1xf32>)
+^end:
+  gpu.return
+}
+}
+"""
+        + _function(""),
+        "10:10: error: memref.alloca in a loop: in kernels, all iterations have the same memory",
+    ),
     "a store to constant memory": (
         """gpu.module @m {
 llvm.mlir.global internal @t(0.0 : f32) {addr_space = 4 : i32} : f32

@@ -134,6 +134,8 @@ def _outlasts_iteration(allocation: Any) -> bool:
     """Whether a loop around the allocation passes its memory, or a view of it, on to its next
     iteration or out of the loop."""
     around = list(ops.ancestors(allocation))
+    # The module itself is in no block.
+    blocks = [op.block for op in (allocation, *around) if op.parent is not None]
     seen: set[Any] = set()
     waiting = [allocation.results[0]]
     while waiting:
@@ -147,10 +149,30 @@ def _outlasts_iteration(allocation: Any) -> bool:
                 user = user.parent.operation
                 if user.name in _LOOPS and user in around:
                     return True
+            if user.successors:
+                if any(map(_is_repeated, blocks)):
+                    return True
+                for block in user.successors:
+                    waiting += block.arguments
             waiting += user.results
             for region in user.regions:
                 for block in region.blocks:
                     waiting += block.arguments
+    return False
+
+
+def _is_repeated(block: Any) -> bool:
+    """Whether branches lead from the block back to it."""
+    seen: set[Any] = set()
+    # A block without a terminator, as a module has, has no list of successors.
+    waiting = list(block.successors) if len(block.region.blocks) > 1 else []
+    while waiting:
+        reached = waiting.pop()
+        if reached == block:
+            return True
+        if reached not in seen:
+            seen.add(reached)
+            waiting += reached.successors
     return False
 
 
