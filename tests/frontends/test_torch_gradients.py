@@ -69,7 +69,20 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "masked attention": lambda x: functional.scaled_dot_product_attention(
         x, x.sin(), x.cos(), torch.ones(8, 8, dtype=torch.bool).tril(1)
     ),
+    # Their parts are traced: the factors, and the check of them.
+    "inverse": lambda x: torch.linalg.inv(_regular(x)),
+    "solution": lambda x: torch.linalg.solve(_regular(x), x),
+    "Cholesky factor": lambda x: torch.linalg.cholesky(_regular(x)),
+    "inverse of a Cholesky factor": lambda x: torch.cholesky_inverse(
+        torch.linalg.cholesky(_regular(x))
+    ),
+    "determinant": lambda x: torch.linalg.slogdet(_regular(x))[1],
 }
+
+
+def _regular(x: Any) -> Any:
+    """Positive definite matrices."""
+    return 0.1 * x @ x.mT + torch.eye(8).to(x)
 
 
 def _build(step: Callable[[Any], Any], x: Any, folder: Path) -> Any:
@@ -120,3 +133,12 @@ def test_attention_has_its_querys_layout(order: tuple[int, ...], tmp_path: Path)
 
     x = torch.randn(3, 2, 4, 5)
     torch.testing.assert_close(_build(step, x, tmp_path)(x), step(x))
+
+
+def test_a_singular_matrix_is_an_error_of_the_call(tmp_path: Path) -> None:
+    """The check that is traced beside an inverse is kept."""
+    x = torch.eye(4)
+    built = _build(lambda x: torch.linalg.inv(x) * 2, x, tmp_path)
+    assert torch.equal(built(x), 2 * x)
+    with pytest.raises(aotc.LibraryError, match="is singular"):
+        built(torch.zeros(4, 4))

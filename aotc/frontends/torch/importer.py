@@ -17,6 +17,7 @@ from aotc.frontends.torch.constants import put_constants
 from aotc.frontends.torch.control import fx_importer
 from aotc.frontends.torch.decompositions import decompositions
 from aotc.frontends.torch.empties import fold_empties
+from aotc.frontends.torch.factorizations import join_factorizations
 from aotc.frontends.torch.guards import (
     guards_of,
     made_conditions,
@@ -105,6 +106,7 @@ def import_program(program: Any, name: str) -> Any:
             table = {**decompositions(), **decompositions_of(known)}
             repair_expressions(program)
             broadcast_selections(program)
+            join_factorizations(program)
             conditions = noted_conditions(program)
             noted = len(guards_of(program))
             with without_noted_conditions(program):

@@ -51,6 +51,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _short(text: str) -> str:
-    text = text.split("Original exception Traceback")[0]
+    for end in ("Original exception Traceback", "Original traceback:", "\n\nWhile executing "):
+        text = text.split(end)[0]
     text = text.split("Traceback (most recent call last)")[0].strip()
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

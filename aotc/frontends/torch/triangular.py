@@ -21,6 +21,7 @@ def triangular_decompositions(aten: Any) -> dict[Any, Any]:
         aten.cholesky.default: _cholesky,
         aten.linalg_cholesky_ex.default: _cholesky_and_info,
         aten.cholesky_solve.default: _solve_by_factor,
+        aten.cholesky_inverse.default: _inverse_by_factor,
     }
 
 
@@ -88,6 +89,14 @@ def _solve_by_factor(b: Tensor, factor: Tensor, upper: bool = False) -> Any:
     lower = factor.mT if upper else factor
     half = solve_triangular(lower, b, upper=False)
     return solve_triangular(lower.mT, half, upper=True)
+
+
+def _inverse_by_factor(factor: Tensor, upper: bool = False) -> Any:
+    """The inverse of the matrix with this Cholesky factor."""
+    import torch
+
+    identity = torch.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device)
+    return _solve_by_factor(identity.expand(factor.shape), factor, upper)
 
 
 @functools.cache
