@@ -69,6 +69,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "masked attention": lambda x: functional.scaled_dot_product_attention(
         x, x.sin(), x.cos(), torch.ones(8, 8, dtype=torch.bool).tril(1)
     ),
+    "leaky of random slopes": lambda x: functional.rrelu(x) + x,
     # Their parts are traced: the factors, and the check of them.
     "inverse": lambda x: torch.linalg.inv(_regular(x)),
     "solution": lambda x: torch.linalg.solve(_regular(x), x),

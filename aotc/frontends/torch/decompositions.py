@@ -139,6 +139,8 @@ def _of_pytorch() -> dict[Any, Any]:
         aten.narrow_copy.default,
         # torch-mlir's subtract 1 from an exponential, and add 1 to one, which loses small results.
         *(aten.elu.default, aten.logaddexp2.default),
+        # torch-mlir's takes the slope from the noise, which is only there in training.
+        aten.rrelu_with_noise_backward.default,
     )
     return {one: decomposition_table[one] for one in operators}
 
