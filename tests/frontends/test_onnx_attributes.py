@@ -78,6 +78,15 @@ def _model() -> Model:
     result, normal = model.result, model.normal
     row = model.value("Reshape", "x", _ints(model, 240))
     line = model.value("Reshape", "x", _ints(model, 2, 4, 30))
+    result(
+        "Resize",
+        "x",
+        "",
+        model.constant(np.array([3, 2], np.float32)),
+        axes=[3, 2],
+        mode="linear",
+        coordinate_transformation_mode="align_corners",
+    )
     volume = model.value("Reshape", "x", _ints(model, 2, 4, 5, 3, 2))
     result("Pad", "x", _ints(model, 1, 0, 2, 1, 0, 3, 1, 0), mode="edge")
     result("Pad", row, _ints(model, 2, 1), mode="reflect")

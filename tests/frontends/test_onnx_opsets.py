@@ -138,7 +138,11 @@ OTHER_MEANINGS = {
         }""",
     11: """<ir_version: 6, opset_import: ["" : 11]>
         g (float[1,2,3,4] x) => (float[n] y0, float[n] y1, float[n] y2,
-                                   float[12,2] y3) {
+                                   float[12,2] y3, float[n] y4)
+        <float[0] none = {}, int64[4] larger = {1, 2, 5, 7}> {
+          z = Resize <coordinate_transformation_mode = "align_corners", mode = "linear">
+              (x, none, none, larger)
+          y4 = Reshape (z, flat)
           h = Hardmax <axis = 2> (x)
           y0 = Reshape (h, flat)
           p, q = Split <axis = -1, split = [1, 3]> (x)
@@ -173,7 +177,7 @@ def expected_of(opset: int, x: np.ndarray) -> list[np.ndarray]:
     return {
         9: [*parts, doubled, reflected],
         10: [doubled, stretched, x[..., ::2]],
-        11: [*parts, tall],
+        11: [*parts, tall, doubled[..., :-1, :-1]],
     }[opset]
 
 

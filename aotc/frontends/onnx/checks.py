@@ -98,9 +98,12 @@ def _is_uneven(node: Node) -> bool:
     if node.attribute("coordinate_transformation_mode") != "align_corners" or not node.has(2):
         return False
     scales, shape = node.constant(2), node.shape(0)
+    if scales is not None and not scales.size:
+        return False  # opset 11 requires the input, also beside sizes
     if scales is None or shape is None or None in shape:
         return True
-    return any(float(scale * size) % 1 for scale, size in zip(scales, shape, strict=True))
+    axes = node.attribute("axes", range(len(shape)))
+    return any(float(by * shape[axis]) % 1 for by, axis in zip(scales, axes, strict=False))
 
 
 def _has_no_scale(node: Node) -> bool:
