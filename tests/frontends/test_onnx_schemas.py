@@ -49,6 +49,7 @@ def _import(
         ("Min", [FLOATS, BYTES], 13, {}, "'i0' of float and 'i1' of uint8 must have one element"),
         ("Gelu", [FLOATS], 20, {"approximate": "erf"}, "approximate is 'erf' and must be one of"),
         ("Conv", [FLOATS, FLOATS], 22, {"auto_pad": "SAME"}, "auto_pad is 'SAME' and must be"),
+        ("Conv", [FLOATS, FLOATS], 22, {"group": 3}, "group is 3, which does not divide 4"),
         ("ReduceMax", [FLOATS], 13, {"keepdims": 2}, "keepdims is 2 and must be 0 or 1"),
         (
             "ScatterND",

@@ -26,7 +26,7 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     from aotc.frontends.onnx.checks import PROBLEMS, check_weights
     from aotc.frontends.onnx.held import put_held, take_held
     from aotc.frontends.onnx.packed_weights import pack_narrow_weights
-    from aotc.frontends.onnx.preparation import infer, take_weights
+    from aotc.frontends.onnx.preparation import bound_steps, infer, take_weights
     from aotc.frontends.onnx.schemas import check_nodes
     from aotc.frontends.onnx.versions import newer
 
@@ -52,6 +52,8 @@ def _load(path: Path, options: Mapping[str, str]) -> Any:
     patterns = [word for word in options.get("replaceable", "").split(",") if word]
     held = take_held(model, patterns)
     weights = take_weights(model)
+    # onnx's inference needs memory without end for some large steps.
+    bound_steps(model)
     check_nodes(infer(model, strict=False))
     pack_narrow_weights(model, weights)
     weights |= take_weights(model)

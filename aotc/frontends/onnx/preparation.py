@@ -72,7 +72,7 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     _use_raw_data(model)
     label_nodes(model)
     _drop_optional_results(model)
-    _bound_steps(model)
+    bound_steps(model)
     _set_defaults(model)
     bind_defaults(model)
     give_ranks(model, lambda model: infer(model, strict=False))
@@ -82,7 +82,7 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))
     model = _folded(_with_its_types(model, lambda inferred: _expanded(inferred, kinds)))
     model = _folded(_with_its_types(model, lambda inferred: check_values(inferred, IMPLIED_VALUES)))
-    _bound_steps(model)
+    bound_steps(model)
     model = infer(widened(model, rewrite))
     model = rewrite(model, kinds=kinds)
     # A body may use another function of ONNX's that torch-mlir refuses.
@@ -258,7 +258,7 @@ def _graphs(graph: Any) -> Iterator[Any]:
                 yield from _graphs(nested)
 
 
-def _bound_steps(model: Any) -> None:
+def bound_steps(model: Any) -> None:
     """Clamps the steps of Slice to the size of the dimension, which does not change the result. If
     the size is not known, they are clamped to the largest step. With larger ones, sums and
     negations in onnx and torch-mlir overflow."""

@@ -108,6 +108,10 @@ def _problems(node: Node) -> Iterator[str]:
     shape = node.shape(0)
     if shape is None:
         return
+    for name in ("group", "offset_group"):
+        count, channels = node.attribute(name, 1), shape[1] if len(shape) > 1 else None
+        if count < 1 or (channels is not None and channels % count):
+            yield f"its attribute {name} is {count}, which does not divide {channels} channels"
     if "kernel_shape" in schema.attributes and len(shape) > 2:
         yield from _problems_of_windows(node, len(shape) - 2)
     yield from _problems_of_axes(node, schema, len(shape))
