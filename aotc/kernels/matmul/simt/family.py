@@ -48,6 +48,9 @@ _LEAST_EXTENT = 96  # the fewest elements of K that a part of f32 of known sizes
 # (Its blocks have eight warps, so that one for each multiprocessor is best. Tiles of four warps,
 # with parts for two blocks, take 1.4 times as long for 100 x 4096 x 4096 on an H200.)
 _SMALL_TILE = ((64, 64, 32), (64, 32, 8, 8), 4)
+# The clocks of such a tile, whose accumulators another kernel adds, to those that its multiply-adds
+# are expected to take.
+_PARTIAL = 1.5
 _FEW_SPLITS = (2, 4, 8)  # candidates for the parts of a K of known size
 _SPLITS = (2, 3, 4, 6, 8)  # likewise, of f32
 # Candidates for f32 of known sizes: their m, n and k, their warps' and threads' tiles, and slices
@@ -316,7 +319,8 @@ class Simt(MatmulFamily[Problem]):
 
     def wave_clocks(self, problem: Problem, variant: Variant) -> int:
         whole = replace(variant, split_k=1)
-        return round(self.tile_clocks(problem, whole, problem.k or SMALL)[0])
+        clocks = self.tile_clocks(problem, whole, problem.k or SMALL)[0]
+        return round(clocks * (1 if variant.split_k else _PARTIAL))
 
     def for_sizes(self, problem: Problem, variant: Variant, sizes: Sizes) -> Variant:
         """The variant with the number of parts of K that the program computes for the sizes."""
