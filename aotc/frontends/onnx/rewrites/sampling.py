@@ -155,7 +155,7 @@ def _repeated(node: Node) -> str | None:
     this would prevent."""
     given, made = known_input(node, 0), known_result(node)
     is_nearest = node.attribute("mode", "nearest") == "nearest" and node.opset >= 11
-    if given is None or made is None or 0 in given or not is_nearest:
+    if given is None or made is None or 0 in (*given, *made) or not is_nearest:
         return None
     times = _times(node, given, made)
     if times is None or node.element(0) in (FLOAT16, BFLOAT16):
