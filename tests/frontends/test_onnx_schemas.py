@@ -123,3 +123,25 @@ def test_words_of_torch_mlir_are_not_shown(tmp_path: Path) -> None:
         _import(tmp_path, "SpaceToDepth", [FLOATS], 13, {"blocksize": 4})
     assert "onnx.SpaceToDepth: torch-mlir has no lowering for it" in str(caught.value)
     assert "!torch" not in str(caught.value)
+
+
+def test_functions_have_attributes_of_their_own(tmp_path: Path) -> None:
+    """Which have the names of those of onnx's operators, and other values."""
+    import onnx
+    from onnx import parser
+
+    (tmp_path / "net.onnx").write_bytes(
+        parser.parse_model("""
+        <ir_version: 9, opset_import: ["": 18, "local": 1]>
+        net (float[4] x) => (float[4] y) {
+          a = local.Cap <upper: int = 6> (x)
+          y = local.Pad <mode: string = "both", layout: string = "nchw"> (a)
+        }
+        <opset_import: ["": 18], domain: "local">
+        Cap <upper> (x) => (y) { z = Constant <value_int: int = @upper> () y = Identity (x) }
+        <opset_import: ["": 18], domain: "local">
+        Pad <mode, layout> (x) => (y) { y = Relu (x) }
+        """).SerializeToString()
+    )
+    onnx.checker.check_model(onnx.load(tmp_path / "net.onnx"))
+    import_file(FRONTEND, tmp_path / "net.onnx", {}, named=None)

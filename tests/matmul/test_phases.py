@@ -193,3 +193,53 @@ def test_copies_have_the_padding(case: Convolution) -> None:
     if not case.is_twice:
         assert "linalg.generic" not in on_cpu
         assert on_cpu.count("gpu.launch") == (2 if case.has_phases else 1)
+
+
+# The padded images are those in front of the last one.
+CROPPED = """
+func.func @cropped(%x: tensor<?x5x32x32xf32>, %w: tensor<36x5x3x3xf32>)
+    -> tensor<?x36x16x16xf32> attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  %size = tensor.dim %x, %c0 : tensor<?x5x32x32xf32>
+  %less = arith.subi %size, %c1 : index
+  %padded = tensor.generate %less {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    %row = arith.subi %k, %c1 : index
+    %column = arith.subi %l, %c1 : index
+    %has_row = arith.cmpi ult, %row, %c32 : index
+    %has_column = arith.cmpi ult, %column, %c32 : index
+    %is_inside = arith.andi %has_row, %has_column : i1
+    %from_row = arith.select %is_inside, %row, %c0 : index
+    %from_column = arith.select %is_inside, %column, %c0 : index
+    %read = tensor.extract %x[%i, %j, %from_row, %from_column] : tensor<?x5x32x32xf32>
+    %made = arith.select %is_inside, %read, %zero : f32
+    tensor.yield %made : f32
+  } : tensor<?x5x34x34xf32>
+  %empty = tensor.empty(%less) : tensor<?x36x16x16xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x36x16x16xf32>)
+      -> tensor<?x36x16x16xf32>
+  %y = linalg.conv_2d_nchw_fchw {strides = dense<2> : tensor<2xi64>}
+      ins(%padded, %w : tensor<?x5x34x34xf32>, tensor<36x5x3x3xf32>)
+      outs(%zeros : tensor<?x36x16x16xf32>) -> tensor<?x36x16x16xf32>
+  return %y : tensor<?x36x16x16xf32>
+}
+"""
+
+
+def test_fewer_images_are_padded_than_there_are(tmp_path: Path) -> None:
+    """Of unknown numbers: the last image has no place in the result."""
+    path = aotc.build(CROPPED, emit="shared", out=f"{tmp_path}/", name="built", chips=("sm_90",))
+    x = np.random.default_rng(3).standard_normal((4, 5, 32, 32), np.float32)
+    w = np.ones((36, 5, 3, 3), np.float32)
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    sums = sum(
+        padded[:3, :, row : row + 32 : 2, column : column + 32 : 2].sum(1)
+        for row in range(3)
+        for column in range(3)
+    )
+    result = np.asarray(aotc.load(path)["cropped"](x, w))
+    expected = np.broadcast_to(sums[:, None], (3, 36, 16, 16))
+    np.testing.assert_allclose(result, expected, rtol=3e-5, atol=3e-5)

@@ -31,17 +31,21 @@ def with_padding(matmul: Matmul, roots: Roots) -> Matmul:
 def _with_padding(matmul: Matmul, operand: str, roots: Roots) -> Matmul | None:
     problem, buffer = matmul.problem, getattr(matmul, operand)
     assert isinstance(problem, ImplicitGemm)
+    loops = (*problem.batch, *problem.rows, *problem.columns, *problem.k_loops)
+    if any(one.size is None and one.source[0] == operand for one in loops):
+        return None  # the image may have another size
     allocation = ops.defining(buffer)
     if [matmul.a, matmul.b, matmul.c].count(buffer) > 1:
         return None
     if allocation is None or allocation.name != "memref.alloc":
         return None
     users = [use.owner.operation for use in buffer.uses]
-    loops = [user for user in users if user.name == "linalg.generic" and user != matmul.operation]
-    others = [one for one in users if one not in (*loops, matmul.operation)]
-    if len(loops) != 1 or any(one.name not in ("memref.dim", "memref.dealloc") for one in others):
+    writers = [user for user in users if user.name == "linalg.generic"]
+    writers = [user for user in writers if user != matmul.operation]
+    others = [one for one in users if one not in (*writers, matmul.operation)]
+    if len(writers) != 1 or any(one.name not in ("memref.dim", "memref.dealloc") for one in others):
         return None
-    [loop] = loops
+    [loop] = writers
     found = _padding(loop, buffer, operand)
     if found is None:
         return None

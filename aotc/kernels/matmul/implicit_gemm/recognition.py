@@ -224,7 +224,9 @@ def _loops(operands: Sequence[_Operand], count: int) -> dict[int, Loop] | None:
                     sources.append((size, (name, dimension)))
         if not sources:
             return None
-        size, source = min(sources, key=lambda one: one[0] is None)
+        # An unknown size is that of C, if possible: a kernel may read another image than the padded
+        # one, whose sizes may differ.
+        size, source = min(sources, key=lambda one: (one[0] is None, one[1][0] != "c"))
         found[number] = Loop(size, source, *(operand.moves[number] for operand in operands))
     return found
 
