@@ -8,7 +8,7 @@ each horizontal tap, but none for vertical taps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import prod
 from typing import Any
@@ -111,22 +111,7 @@ def copy_of(problem: ImplicitGemm) -> Copy | None:
     moves |= {line: ((last, _size(column)),), column: ((last, 1),)}
     moves |= dict.fromkeys(shared, moves[line])
 
-    def copied(loops: Sequence[Loop]) -> tuple[Loop, ...]:
-        return tuple(_copied(loop, moves[loop]) for loop in loops)
-
-    sizes = [*(loop.size for loop in outer), channel.size, pitch]
-    shape = "".join(f"{'?' if size is None else size}x" for size in sizes)
-    strides = [
-        None if None in sizes[i + 1 :] else _product(sizes[i + 1 :]) for i in range(last + 1)
-    ]
-    seen = replace(
-        problem,
-        b=Matrix(f"memref<{shape}{element}>", element, problem.b.sizes, None, VECTOR_BYTES),
-        batch=copied(problem.batch),
-        columns=copied(problem.columns),
-        k_loops=copied(problem.k_loops),
-        strides=(problem.strides[0], tuple(strides), problem.strides[2]),
-    )
+    seen = problem_of_copy(problem, [*(loop.size for loop in outer), channel.size, pitch], moves)
     if image_of(seen) is None:
         return None
     return Copy(seen, outer, channel, tuple(inner), row, column, image, pitch)
@@ -154,12 +139,32 @@ def _size(loop: Loop) -> int:
     return loop.size
 
 
-def _product(sizes: Sequence[int | None]) -> int:
-    return prod(size for size in sizes if size is not None)
+def problem_of_copy(
+    problem: ImplicitGemm, sizes: Sequence[int | None], moves: Mapping[Loop, Moves]
+) -> ImplicitGemm:
+    """The problem whose B is a contiguous copy of these sizes, of the type that is computed in.
+    `moves`: those of each loop in the copy, which may be the source of their sizes."""
+
+    def copied(loops: Sequence[Loop]) -> tuple[Loop, ...]:
+        return tuple(_copied(loop, moves[loop]) for loop in loops)
+
+    element = computed_in(problem)
+    shape = "".join(f"{'?' if size is None else size}x" for size in sizes)
+    inner = [sizes[i + 1 :] for i in range(len(sizes))]
+    strides = tuple(
+        None if None in rest else prod(size for size in rest if size is not None) for rest in inner
+    )
+    return replace(
+        problem,
+        b=Matrix(f"memref<{shape}{element}>", element, problem.b.sizes, None, VECTOR_BYTES),
+        batch=copied(problem.batch),
+        columns=copied(problem.columns),
+        k_loops=copied(problem.k_loops),
+        strides=(problem.strides[0], strides, problem.strides[2]),
+    )
 
 
 def _copied(loop: Loop, moves: Moves) -> Loop:
-    """The loop with its moves in the copy. The copy may be the source of its size."""
     source = ("b", moves[0][0]) if loop.source[0] == "b" else loop.source
     return replace(loop, b=moves, source=source)
 

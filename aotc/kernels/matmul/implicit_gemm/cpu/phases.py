@@ -10,8 +10,6 @@ copy has the padding of the image: nothing else copies it.
 
 from __future__ import annotations
 
-from math import prod
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -20,11 +18,11 @@ from aotc.builder.numbers import Number, Value, compare
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
 from aotc.kernels.matmul.cpu.blocked import Variant
 from aotc.kernels.matmul.cpu.kernel import computed_in
-from aotc.kernels.matmul.implicit_gemm.cpu.copied import MOST_BYTES, allocated
+from aotc.kernels.matmul.implicit_gemm.cpu.copied import MOST_BYTES, allocated, problem_of_copy
 from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, count_of, size_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop, Moves, Padding
-from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments
 from aotc.mlir import ir
 
 _STRIDE = 2
@@ -124,33 +122,11 @@ def phases_of(problem: ImplicitGemm) -> Phases | None:
     # Upper bounds: `_Offsets` has the offsets of taps.
     moves |= {down.taps: ((last, 3 * image),), along.taps: ((last, 1),)}
 
-    def copied(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
-        return tuple(_copied(loop, moves[loop]) for loop in loops)
-
-    sizes = [*(loop.size for loop in outer), channel.size, pitch]
-    shape = "".join(f"{'?' if size is None else size}x" for size in sizes)
-    strides = [
-        None if None in sizes[i + 1 :] else prod(size or 0 for size in sizes[i + 1 :])
-        for i in range(len(sizes))
-    ]
-    seen = replace(
-        problem,
-        b=Matrix(f"memref<{shape}{element}>", element, problem.b.sizes, None, VECTOR_BYTES),
-        batch=copied(problem.batch),
-        columns=copied(problem.columns),
-        k_loops=copied(problem.k_loops),
-        strides=(problem.strides[0], tuple(strides), problem.strides[2]),
-    )
+    seen = problem_of_copy(problem, [*(loop.size for loop in outer), channel.size, pitch], moves)
     found = image_of(seen)
     if found is None or found.columns > _MOST_COMPUTED * found.height * found.width:
         return None
     return Phases(seen, problem.k_loops, outer, channel, down, along, width, image, pitch)
-
-
-def _copied(loop: Loop, moves: Moves) -> Loop:
-    """The loop with its moves in the copy. The copy may be the source of its size."""
-    source = ("b", moves[0][0]) if loop.source[0] == "b" else loop.source
-    return replace(loop, b=moves, source=source)
 
 
 def _is_whole(problem: ImplicitGemm, loop: Loop) -> bool:
