@@ -24,8 +24,8 @@ from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
 from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Matrix, Problem
+from aotc.kernels.matmul.small_m import small_m_kernels
 from aotc.kernels.matmul.tcgen05 import TCGEN05
-from aotc.kernels.matmul.wgmma.small_m import small_m_kernels
 from aotc.module_names import LEAST_CAPABILITY
 
 # Elements of A and B, accumulator, elements of C, and what may be done with f32.

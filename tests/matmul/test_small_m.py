@@ -14,8 +14,8 @@ from matmul.test_wgmma import problem
 import aotc
 from aotc.kernels.matmul.choice import choose
 from aotc.kernels.matmul.gemv.family import GEMV
+from aotc.kernels.matmul.small_m import SmallM, small_m_kernels
 from aotc.kernels.matmul.wgmma.family import WGMMA
-from aotc.kernels.matmul.wgmma.small_m import SmallM, small_m_kernels
 from aotc.request import Chip
 
 HALF = {"element": "f16", "result": "f16", "dynamic": "", "alignment": 16}

@@ -48,10 +48,10 @@ from aotc.kernels.matmul.problem import (
     Problem,
 )
 from aotc.kernels.matmul.simt.family import SIMT
+from aotc.kernels.matmul.small_m import passes, small_m_kernels
 from aotc.kernels.matmul.tcgen05 import TCGEN05
 from aotc.kernels.matmul.tuned import LARGE, SMALL, TINY, Entry, Sizes, sizes_at, variant_of
 from aotc.kernels.matmul.wgmma.family import WGMMA
-from aotc.kernels.matmul.wgmma.small_m import passes, small_m_kernels
 from aotc.module_names import LEAST_CAPABILITY
 from aotc.request import Chip, unique
 

@@ -6,5 +6,5 @@ the other modules: `cluster` (multicast), `mma` and `fragments` (the mainloop), 
 `transpose_of_c_store` (for kernels that compute the transpose of C), `epilogue_operands` and
 `column_operands`. `variants` has the parameters of kernels, and `cost` the cost model that selects
 among them. `dispatch_table` evaluates the same model in the program, for sizes that are only known
-there. `small_m` has the kernels for few rows.
+there.
 """

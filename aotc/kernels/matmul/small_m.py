@@ -1,5 +1,5 @@
-"""The choice of kernels for small-M GEMMs on Hopper, which are bandwidth-bound: GEMV for one row,
-and wgmma kernels that copy few rows of A for more rows.
+"""The choice of kernels for small-M GEMMs, which are bandwidth-bound: on Hopper GEMV for one row,
+and wgmma kernels that copy few rows of A for more rows; on any GPU GEMV for few unknown rows.
 
 The width of tiles and the split of K are chosen so that all multiprocessors read a part of B, with
 many stages in flight. The constants are fitted to measurements on an H200.
