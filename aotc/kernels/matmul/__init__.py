@@ -5,7 +5,8 @@ Reading order: `dispatch` implements the pass `aotc-choose-matmul-kernels`, whic
 and a vector) and describes each as a `problem`. `fusion` fuses the operations that follow a matmul
 into the `epilogue` of its kernel. `choice` selects families and variants for the problem and the
 chips, from cost models or from measurements (`tuned`; `small_m`: for few rows); `peaks` and
-`explanation` give the reasons. `dispatch` then inserts the launches, under conditions on the GPU and on addresses.
+`explanation` give the reasons. `dispatch` then inserts the launches, under conditions on the GPU
+and on addresses.
 
 A `family` is an algorithm: `wgmma` (Hopper), `mma_sync`, `simt` (multiply-adds), `gemv` (few
 rows or columns), `tcgen05` (Blackwell), `operand_packing` (another family's kernel on copies), and
