@@ -255,9 +255,9 @@ typedef struct aotc_cpu_block {
   // the block ends here, and blocks that have not begun are skipped.
   void (*fail)(const struct aotc_cpu_block *block, const char *message, const int64_t thread_id[3])
       __attribute__((noreturn));
-  // The instruction set: on x86-64 the level of its psABI, 1 to 4, then 5 with AVX512_VNNI and 6
-  // with AVX512_BF16 in addition; 0 on others. A function that was compiled for several levels
-  // selects one by it.
+  // The instruction set: on x86-64 the level of its psABI, 1 to 4, then 5 with AVX512_VNNI, 6 with
+  // AVX512_BF16 and 7 with AMX in addition; 0 on others. A function that was compiled for several
+  // levels selects one by it.
   int64_t level;
   // A thread, given by its number, arrives at a named barrier of this block, which is for `count`
   // threads (a multiple of 32). A block has AOTC_CPU_BARRIERS such barriers. A thread that then
@@ -265,6 +265,8 @@ typedef struct aotc_cpu_block {
   // on.
   void (*arrive)(const struct aotc_cpu_block *block, int64_t thread, int32_t barrier,
                  int32_t count);
+  // On level 7: whether this process may use AMX's registers, or else only level 6.
+  int32_t (*allows_tiles)(const struct aotc_cpu_block *block);
 } aotc_cpu_block;
 
 // Runs one block, with all its threads. `parameters` is as in mgpuLaunchKernel: the addresses of

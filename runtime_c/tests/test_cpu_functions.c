@@ -262,13 +262,13 @@ static void thread_counts_are_checked(void) {
 }
 
 static void levels_are_checked(void) {
-  static const char *const wrong[] = {"0", "7", "x", "v3", "11", " 1"};
+  static const char *const wrong[] = {"0", "8", "x", "v3", "11", " 1"};
   setenv("AOTC_DEVICE", "cpu", 1);
   for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); ++i) {
     check_note(wrong[i]);
     setenv("AOTC_CPU_LEVEL", wrong[i], 1);
     CHECK_INT(AOTC_INVALID_ARGUMENT, aotc_device_resolve(NULL));
-    CHECK_FAILED(AOTC_INVALID_ARGUMENT, "expected a number from 1 to 6");
+    CHECK_FAILED(AOTC_INVALID_ARGUMENT, "expected a number from 1 to 7");
   }
   check_note(NULL);
   setenv("AOTC_CPU_LEVEL", "2", 1);

@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
+from matmul.emulated_tiles import emulate_tiles, needs_avx512
 from matmul.test_blocked import DTYPES, Case
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.kernels.cpu.levels import AVX2, BF16
+from aotc.kernels.cpu.levels import AMX, AVX2
 from aotc.kernels.matmul.cpu.grouped import CPU_GROUPED
 from aotc.kernels.matmul.problem import Matrix
 
 # M, N and K: a group, just over groups, vectors and steps, none, several tiles.
-SIZES = ((1, 1, 1), (6, 16, 256), (7, 17, 1283), (5, 3, 0), (97, 210, 301))
-LEVELS = (1, AVX2, *range(4, BF16 + 1))
+SIZES = ((1, 1, 1), (6, 16, 256), (7, 17, 1283), (5, 3, 0), (57, 40, 96), (97, 210, 301))
+LEVELS = (1, AVX2, *range(4, AMX + 1))
 
 
 class Grouped(Struct, frozen=True):
@@ -62,8 +63,8 @@ CASES = (
 )
 _CHECK = """
 import pathlib, sys
-from matmul.test_grouped import check
-check(pathlib.Path(sys.argv[1]))
+from matmul.test_grouped import check, library_in
+check(library_in(pathlib.Path(sys.argv[1])))
 """
 _TYPES = {**DTYPES, "i16": np.dtype(np.int16)}
 
@@ -92,8 +93,11 @@ def _exact(one: Grouped, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndar
     return factors[0] @ factors[1] + (c.astype(np.float64) if one.case.adds else 0)
 
 
-def check(folder: Path) -> None:
-    library = Library(folder / "lib" / "libgrouped.so", folder / "grouped.json")
+def library_in(folder: Path) -> Library:
+    return Library(folder / "lib" / "libgrouped.so", folder / "grouped.json")
+
+
+def check(library: Library) -> None:
     for one in CASES:
         for m, n, k in SIZES:
             a, b, c = _inputs(one, m, n, one.k or k)
@@ -130,13 +134,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All cases, built once for all workers."""
 
     def make(folder: Path) -> None:
-        build_library("\n".join(one.text for one in CASES), folder, name="grouped")
+        text = "\n".join(one.text for one in CASES)
+        build_library(text, folder, "--emit", "host-ll", name="grouped")
 
     return made_once(shared_folder(tmp_path_factory) / "grouped", make)
 
 
 def test_every_level(folder: Path) -> None:
     check_every_level(_CHECK, folder)
+
+
+@needs_avx512
+def test_tiles(folder: Path, tmp_path: Path) -> None:
+    """The copies of kernels for AMX, with emulated instructions."""
+    emulate_tiles(folder / "grouped.ll", tmp_path / "libgrouped.so")
+    check(Library(tmp_path / "libgrouped.so", folder / "grouped.json"))
 
 
 def test_which_problems_it_takes() -> None:

@@ -12,6 +12,7 @@ from helpers.guarded import at_end_of_page
 from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 from matmul.contracted import Contraction, convolution
+from matmul.emulated_tiles import emulate_tiles, needs_avx512
 from matmul.scalar_products import entry
 from matmul.test_grouped import check_every_level
 from msgspec import structs
@@ -43,14 +44,14 @@ CASES = (
 )
 _CHECK = """
 import pathlib, sys
+from matmul.test_grouped import library_in
 from matmul.test_grouped_convolutions import check
-check(pathlib.Path(sys.argv[1]))
+check(library_in(pathlib.Path(sys.argv[1])))
 """
 
 
-def check(folder: Path) -> None:
+def check(library: Library) -> None:
     """Nothing is read behind the operands, whose last elements are the last of a page."""
-    library = Library(folder / "lib" / "libgrouped.so", folder / "grouped.json")
     for case in CASES:
         a, b, before = case.operands()
         given = [one.view(np.uint8) if case == UNSIGNED else one for one in (a, b)]
@@ -80,13 +81,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return entry(IMPLICIT_CPU.function(problem, BLOCKS, case.name))
 
     def make(folder: Path) -> None:
-        build_library("\n".join(map(text_of, CASES)), folder, name="grouped")
+        build_library("\n".join(map(text_of, CASES)), folder, "--emit", "host-ll", name="grouped")
 
     return made_once(shared_folder(tmp_path_factory) / "grouped_convolutions", make)
 
 
 def test_every_level(folder: Path) -> None:
     check_every_level(_CHECK, folder)
+
+
+@needs_avx512
+def test_tiles(folder: Path, tmp_path: Path) -> None:
+    """The copies of kernels for AMX, with emulated instructions."""
+    emulate_tiles(folder / "grouped.ll", tmp_path / "libgrouped.so")
+    check(Library(tmp_path / "libgrouped.so", folder / "grouped.json"))
 
 
 def test_what_has_no_instructions_is_gathered() -> None:

@@ -21,19 +21,24 @@ from aotc.mlir import ir
 _Add = Callable[[Vectors, Value, Value, Value], Value]
 
 
-class Dot(Struct, frozen=True):
-    """A dot-product instruction of a level of the CPU. Its operands are vectors of `element`, with
-    `group` elements for each accumulator. `is_mixed`: the elements of the first operand are
-    unsigned, those of the second signed."""
+class Instruction(Struct, frozen=True):
+    """An instruction of a level of the CPU that adds products of `element`s. It adds those of
+    `group` consecutive elements along K to an accumulator. `is_mixed`: the elements of the first
+    operand are unsigned, those of the second signed."""
 
     level: int
     element: str
     group: int
-    add: _Add
     is_mixed: bool = False
 
 
-def call_intrinsic(b: Builder, name: str, operands: Sequence[Value], result: str) -> Value:
+class Dot(Instruction, frozen=True, kw_only=True):
+    """A dot-product instruction. Its operands are vectors."""
+
+    add: _Add
+
+
+def call_intrinsic(b: Builder, name: str, operands: Sequence[Value], result: str | None) -> Value:
     """Calls the LLVM intrinsic `llvm.x86.NAME`."""
     sizes = ir.DenseI32ArrayAttr.get
     return b.op(
@@ -113,10 +118,10 @@ def _interleaved_bytes(b: Builder, vectors: Sequence[Value]) -> Value:
     return _elements(b, bytes_, places)
 
 
-_OF_BF16 = Dot(BF16, "bf16", 2, _add_bf16)
-_OF_I8 = Dot(VNNI, "i8", 4, _add_i8, is_mixed=True)
-_OF_I16 = (Dot(AVX512, "i16", 2, _add_i16), Dot(AVX2, "i16", 2, _add_i16_halves))
-_OF_I16_AT_ONCE = Dot(VNNI, "i16", 2, _add_i16_at_once)
+_OF_BF16 = Dot(BF16, "bf16", 2, add=_add_bf16)
+_OF_I8 = Dot(VNNI, "i8", 4, is_mixed=True, add=_add_i8)
+_OF_I16 = (Dot(AVX512, "i16", 2, add=_add_i16), Dot(AVX2, "i16", 2, add=_add_i16_halves))
+_OF_I16_AT_ONCE = Dot(VNNI, "i16", 2, add=_add_i16_at_once)
 
 
 def dots_of(a: str, b: str, accumulator: str) -> tuple[Dot, ...]:

@@ -2,7 +2,8 @@
 includes the levels below it.
 
 Levels up to 4 are the microarchitecture levels of the x86-64 psABI (x86-64-v3, x86-64-v4). Levels 5
-and 6 are aotc's own: AVX512_VNNI and AVX512_BF16; processors with AVX512_BF16 have AVX512_VNNI.
+to 7 are aotc's own: AVX512_VNNI, AVX512_BF16 (processors that have it have AVX512_VNNI), and AMX
+with products of bf16 and of bytes.
 `runtime_c/src/cpu/level.c` detects the level, and `targets/cpu/levels.py` makes a copy of the
 kernel for each level that the kernel has code for; on x86-64, the copy for the baseline has level
 1. A kernel without copies, and kernels for other architectures, have level 0.
@@ -14,7 +15,7 @@ from aotc.attributes import CPU_LEVEL
 from aotc.builder import Builder
 from aotc.builder.numbers import Condition, Scalar, compare
 
-SSE2, AVX2, AVX512, VNNI, BF16 = 1, 3, 4, 5, 6
+SSE2, AVX2, AVX512, VNNI, BF16, AMX = 1, 3, 4, 5, 6, 7
 
 
 def has_level(b: Builder, level: int) -> Condition:

@@ -21,7 +21,7 @@ from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.block_function import add_block_function
 from aotc.targets.cpu.blocks.flow import Sync
 from aotc.targets.cpu.blocks.parallel_regions import DivergenceError
-from aotc.targets.cpu.blocks.prologue import ARRIVE_FIELD, FAIL_FIELD, WORD
+from aotc.targets.cpu.blocks.prologue import ARRIVE_FIELD, FAIL_FIELD, WORD, call_field
 from aotc.targets.cpu.blocks.step_function import add_step_function
 from aotc.targets.cpu.blocks.thread_memory import DynamicAllocaError
 from aotc.targets.cpu.lowering import LoweringError
@@ -148,7 +148,7 @@ def _define_failure(functions: dict[str, Any]) -> None:
         thread_id = build.allocate(build.i64(), len(ids), WORD)
         for dimension, value in enumerate(ids):
             build.store(value, build.at(thread_id, dimension * WORD))
-        _call_field(FAIL_FIELD, [block, message, thread_id])
+        call_field(FAIL_FIELD, [block, message, thread_id])
         build.unreachable()
     function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
     function.attributes["passthrough"] = ir.Attribute.parse('["cold", "noinline", "noreturn"]')
@@ -163,7 +163,7 @@ def _define_arrival(functions: dict[str, Any]) -> None:
         build.pointer_type(), build.i64(), build.i32(), build.i32()
     )
     with ir.InsertionPoint(entry), function.location:
-        _call_field(ARRIVE_FIELD, list(entry.arguments))
+        call_field(ARRIVE_FIELD, list(entry.arguments))
         create("llvm.return")
     function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
 
@@ -174,17 +174,4 @@ def _is_called(name: str, functions: dict[str, Any]) -> bool:
         for function in functions.values()
         for operation in walk(function)
         if operation.name == "llvm.call"
-    )
-
-
-def _call_field(field: int, operands: list[Any]) -> None:
-    """Calls a function pointer that the runtime puts into aotc_cpu_block, the first operand."""
-    address = build.load(build.at(operands[0], field * WORD), build.pointer_type())
-    create(
-        "llvm.call",
-        [address, *operands],
-        attributes={
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
     )

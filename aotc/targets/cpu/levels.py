@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from aotc.host.kernels import CpuKernels
-from aotc.kernels.cpu.levels import AVX2, AVX512, BF16, SSE2, VNNI
+from aotc.kernels.cpu.levels import AMX, AVX2, AVX512, BF16, SSE2, VNNI
 from aotc.llvm_ops import call_llvm
 from aotc.mlir import ir
 from aotc.ops import (
@@ -38,26 +38,30 @@ from aotc.ops import (
 from aotc.rewrites.unreachable import erase_unreachable_blocks
 from aotc.symbols import has_body, reach, symbols_of
 from aotc.targets.cpu import build
-from aotc.targets.cpu.blocks.prologue import LEVEL_FIELD, WORD
+from aotc.targets.cpu.blocks.prologue import LEVEL_FIELD, TILES_FIELD, WORD, call_field
 
 
 class _Level(Struct, frozen=True):
     """An instruction set level: the level of aotc_cpu_block from which on it is used; LLVM's name
     of the processor; the bits of vector registers; further features of the processor; and, for
-    levels that few kernels gain from, the prefix of the LLVM intrinsics that they use."""
+    levels that few kernels gain from, the prefix of the LLVM intrinsics that they use.
+    `has_tiles`: the system must allow tile registers."""
 
     number: int
     processor: str
     bits: int
     features: tuple[str, ...] = ()
     intrinsics: str = ""
+    has_tiles: bool = False
 
 
-_V4, _VNNI = "x86-64-v4", "+avx512vnni"
+_V4, _VNNI, _BF16 = "x86-64-v4", "+avx512vnni", "+avx512bf16"
+_TILES = ("+amx-tile", "+amx-bf16", "+amx-int8")
 # Architecture → its levels, the highest first.
 _LEVELS = {
     "x86_64": (
-        _Level(BF16, _V4, 512, (_VNNI, "+avx512bf16"), "llvm.x86.avx512bf16."),
+        _Level(AMX, _V4, 512, (_VNNI, _BF16, *_TILES), "llvm.x86.ldtilecfg", has_tiles=True),
+        _Level(BF16, _V4, 512, (_VNNI, _BF16), "llvm.x86.avx512bf16."),
         _Level(VNNI, _V4, 512, (_VNNI,), "llvm.x86.avx512.vpdp"),
         _Level(AVX512, _V4, 512),
         _Level(AVX2, "x86-64-v3", 256),
@@ -197,7 +201,7 @@ def _split(module: Any, function: Any, levels: tuple[_Level, ...]) -> None:
         # LLVM's default is half of it, because older processors reduced their clock for more.
         width = f'[["prefer-vector-width", "{level.bits}"]]'
         copy.attributes["passthrough"] = ir.Attribute.parse(width)
-        copies.append((level.number, f"{symbol}_v{level.number}"))
+        copies.append((level, f"{symbol}_v{level.number}"))
     _set_level(function, SSE2)
     types = "!llvm.ptr {llvm.nonnull}, !llvm.ptr {llvm.nonnull}"
     added = build.declare_function(module, symbol, types)
@@ -205,18 +209,26 @@ def _split(module: Any, function: Any, levels: tuple[_Level, ...]) -> None:
     build.keep_internal(added)
 
 
-def _choose(function: Any, copies: list[tuple[int, str]], oldest: str) -> None:
+def _choose(function: Any, copies: list[tuple[_Level, str]], oldest: str) -> None:
     """Builds the body: it calls the first copy that the processor can run."""
     blocks = function.regions[0].blocks
     pointer = build.pointer_type()
     here = blocks.append(pointer, pointer)
     arguments = list(here.arguments)
     with ir.InsertionPoint(here):
-        level = build.load(build.at(arguments[1], LEVEL_FIELD * WORD), build.i64())
-    for least, name in copies:
+        number = build.load(build.at(arguments[1], LEVEL_FIELD * WORD), build.i64())
+    for level, name in copies:
         then, other = blocks.append(), blocks.append()
         with ir.InsertionPoint(here):
-            build.branch(build.compare(build.SGE, level, build.number(least)), then, other)
+            reached = build.compare(build.SGE, number, build.number(level.number))
+            build.branch(reached, then, other)
+        if level.has_tiles:
+            allowed = blocks.append()
+            with ir.InsertionPoint(then):
+                answer = call_field(TILES_FIELD, arguments[1:], [build.i32()])
+                is_allowed = build.compare(build.NE, answer.result, build.number(0, build.i32()))
+                build.branch(is_allowed, allowed, other)
+            then = allowed
         with ir.InsertionPoint(then):
             _end_with(name, arguments)
         here = other

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 
 #include "../state.h"
+#include "level.h"
 #include "steps.h"
 
 // The state of a thread that takes part in a launch.
@@ -114,6 +115,12 @@ static void arrive(const aotc_cpu_block *block, int64_t thread, int32_t barrier,
   aotc_rt_cpu_arrive(&r->threads, block, thread, barrier, count);
 }
 
+// The `allows_tiles` function of aotc_cpu_block.
+static int32_t allows_tiles(const aotc_cpu_block *block) {
+  (void)block;
+  return aotc_rt_cpu_allows_tiles();
+}
+
 static void run_block(runner *r) {
   const aotc_rt_cpu_launched *l = r->launched;
   if (l->kernel->run != NULL) {
@@ -215,6 +222,7 @@ uint64_t aotc_rt_cpu_run_blocks(aotc_rt_cpu_launched *launched, int32_t share, c
               .fail = fail_thread,
               .level = launched->level,
               .arrive = arrive,
+              .allows_tiles = allows_tiles,
           },
       .launched = launched,
       .threads =

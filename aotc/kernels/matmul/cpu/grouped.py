@@ -1,7 +1,7 @@
 """A matmul for the CPU device of elements of 8 or 16 bits, by dot-product instructions
-(`kernels/cpu/dots.py`). It is `cpu.blocked`, with a mainloop that takes a group of consecutive
-elements along K in place of one. A kernel has a branch for each instruction. On processors without
-any of them, it is `cpu.blocked`.
+(`kernels/cpu/dots.py`) or those of tile registers (`kernels/cpu/tiles.py`). It is `cpu.blocked`,
+with a mainloop that takes a group of consecutive elements along K in place of one. A kernel has a
+branch for each instruction. On processors without any of them, it is `cpu.blocked`.
 
 A is read in place if K is a multiple of the group, and packed otherwise. B is packed in vectors
 that have a group of each column. Groups are padded with zeros past the last k.
@@ -32,11 +32,19 @@ from aotc.builder.numbers import (
     signed_maximum,
     signed_minimum,
 )
-from aotc.kernels.cpu.dots import Dot, dots_of, interleaved
+from aotc.kernels.cpu.dots import Dot, Instruction, dots_of, interleaved
 from aotc.kernels.cpu.levels import has_level
 from aotc.kernels.cpu.mainloop import LONG_ROWS, ROWS_BEHIND, Finish, Mainloop, Row
 from aotc.kernels.cpu.packing import transposed
-from aotc.kernels.cpu.vectors import Vectors
+from aotc.kernels.cpu.tiles import (
+    CONFIGURATION_BYTES,
+    MOST_GROUPS,
+    TileInstruction,
+    TileProduct,
+    address_of,
+    tile_instructions,
+)
+from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import ROW_GAP_BYTES, CpuBlocked, Step, Tile, Variant
 from aotc.kernels.matmul.cpu.kernel import computed_in
@@ -46,8 +54,10 @@ from aotc.mlir import ir
 _GROUP_BYTES = 4
 # The number of columns that are transposed in registers at a time.
 _SIDE = 8
-# The approximate smallest number of rows of a tile.
-_ROWS = 128
+# The approximate smallest number of rows of a tile, and that where C has enough tiles of it for
+# every core.
+_ROWS, _MANY_ROWS = 128, 256
+_ENOUGH_ELEMENTS = 40 * _MANY_ROWS * 96
 # The shift of a byte's value that changes its signedness: its highest bit is flipped.
 MOVE = -128
 
@@ -88,12 +98,15 @@ class Branch(blocked.Kernel):
     reads_b = False
     columns_apart = 0
 
-    def __init__(self, kernel: Kernel, dot: Dot) -> None:
+    def __init__(self, kernel: Kernel, dot: Instruction) -> None:
         super().__init__(kernel.b, kernel.problem, kernel.variant, kernel.epilogue)
         self.batch, self.dot = kernel.batch, dot
         self.take_operands(kernel)
         self.step_unit = self.width * dot.group
-        self.longest_step = self.variant.tile_k * dot.group
+        groups = self.variant.tile_k
+        if isinstance(dot, TileInstruction):
+            groups = min(groups, MOST_GROUPS)
+        self.longest_step = groups * dot.group
         self.groups_type = self.of(dot.element, self.width * dot.group)
         a, b = self.problem.a, self.problem.b
         # Whether A's or B's values are shifted to change their signedness.
@@ -137,6 +150,7 @@ class Branch(blocked.Kernel):
         self.packed_b = b.shared_buffer(memory, a_bytes, b_shape, self.dot.element)
         start, count = a_bytes + b_bytes, of_sums // self.bytes
         self.sums = b.shared_buffer(memory, start, [count], self.type)
+        self.configuration = b.shared_buffer(memory, start, [CONFIGURATION_BYTES // 4], "i32")
         tile = [v.tile_rows + ROWS_BEHIND, v.tile_columns + self.width]
         self.tile_accumulators = b.shared_buffer(memory, start + of_sums, tile, self.type)
 
@@ -146,6 +160,9 @@ class Branch(blocked.Kernel):
         count = self.groups(step.count, self.dot.group)
         is_first: Condition = compare("eq", step.start, 0)
         self.pack_b(tile, step, 0)
+        if isinstance(self.dot, TileInstruction):
+            self._multiply_tiles(self.dot, tile, step)
+            return
         if self.moves_a:
             self._sum_columns(tile, step)
         elif self.moves_b:
@@ -156,7 +173,27 @@ class Branch(blocked.Kernel):
         finish = self.finish(tile, step) if self.stores_early else None
         mainloop.multiply(tile.rows, tile.columns, count, is_first, finish=finish)
 
+    def _multiply_tiles(self, instruction: TileInstruction, tile: Tile, step: Step) -> None:
+        b, group = self.b, self.dot.group
+
+        def of_a(row: Number, k: Number) -> Scalar:
+            if self.reads_a:
+                *outer, first = self.place_in_a(tile, step, row)
+                return address_of(b, self.source_a, [*outer, first + k * group])
+            return address_of(b, self.packed_a, [row, k * group])
+
+        TileProduct(
+            self,
+            instruction,
+            a=of_a,
+            b=lambda k, column: address_of(b, self.packed_b, self.place_of_packed(column, k)),
+            c=lambda row, column: address_of(b, self.tile_accumulators, [row, column]),
+            configuration=self.configuration,
+            is_first=compare("eq", step.start, 0),
+        ).multiply(tile.rows, tile.columns, self.groups(step.count, group))
+
     def add_products(self, sums: Value, of_a: Value, of_b: Value) -> Value:
+        assert isinstance(self.dot, Dot)
         pair = (of_a, of_b) if self.is_a_first else (of_b, of_a)
         return self.dot.add(self, sums, *pair)
 
@@ -208,8 +245,10 @@ class Branch(blocked.Kernel):
 
     @property
     def stores_early(self) -> bool:
-        """See `blocked.Kernel`: the epilogue is short enough for a copy for each register."""
-        return self.stores_vectors and self.has_short_epilogue
+        """See `blocked.Kernel`: the epilogue is short enough for a copy for each register. Tiles
+        are stored to memory first."""
+        is_tiled = isinstance(self.dot, TileInstruction)
+        return not is_tiled and self.stores_vectors and self.has_short_epilogue
 
     def finish(self, tile: Tile, step: Step) -> Finish:
         """Stores the whole vectors of columns; the last one waits where all accumulators would."""
@@ -266,8 +305,12 @@ class Branch(blocked.Kernel):
         return [tile.row + row, step.start]
 
     def packed_vector(self, column: Number, k: Number) -> Value:
-        at = [self.signed("divsi", column, self.width), k, 0]
+        at = self.place_of_packed(column, k)
         return self.b.load_vector(self.packed_b, at, self.width * self.dot.group)
+
+    def place_of_packed(self, column: Number, k: Number) -> list[Number]:
+        """The indices in the packed B of a group of k of the vector of columns from a column on."""
+        return [self.signed("divsi", column, self.width), k, 0]
 
     def _of_groups(self, bits: Value) -> Value:
         return self.b.op(
@@ -296,8 +339,7 @@ class Branch(blocked.Kernel):
             pack.rows(first, counts, self._store_groups_of_b)
 
     def _store_groups_of_b(self, groups: Value, k: Number, column: Number) -> None:
-        at = [self.signed("divsi", column, self.width), k, 0]
-        self.b.store_vector(groups, self.packed_b, at)
+        self.b.store_vector(groups, self.packed_b, self.place_of_packed(column, k))
 
 
 class Packing(Struct):
@@ -464,16 +506,17 @@ class Kernel(blocked.Kernel):
     def tile_sizes(self, m: Number, n: Number) -> tuple[Number, Number, Number]:
         """See the base class. Tiles have many rows, as each row of tiles packs the same B again."""
         rows, columns, across = super().tile_sizes(m, n)
-        return (
-            signed_maximum(rows, self.even(m, min(_ROWS, self.variant.tile_rows), LONG_ROWS)),
-            columns,
-            across,
+        few, many = (
+            self.even(m, min(most, self.variant.tile_rows), LONG_ROWS)
+            for most in (_ROWS, _MANY_ROWS)
         )
+        is_large = compare("sge", m * n, _ENOUGH_ELEMENTS)
+        return signed_maximum(rows, select(is_large, many, few)), columns, across
 
     def compute_tile(self, tile: Tile, k: Number, rows: Number) -> None:
         self._compute(dots_of_problem(self.problem), tile, k, rows)
 
-    def _compute(self, dots: Sequence[Dot], tile: Tile, k: Number, rows: Number) -> None:
+    def _compute(self, dots: Sequence[Instruction], tile: Tile, k: Number, rows: Number) -> None:
         if not dots:
             super().compute_tile(tile, k, rows)
             return
@@ -486,13 +529,21 @@ class Kernel(blocked.Kernel):
 
 
 def sums_bytes(variant: Variant, width: int) -> int:
-    """The bytes of a number of 32 bits for each row of a tile, or for each column."""
-    return 4 * max(variant.tile_rows, variant.tile_columns + width)
+    """The bytes of a number of 32 bits for each row of a tile, or for each column. The accumulators
+    follow, which begin with a cache line."""
+    count = 4 * max(variant.tile_rows, variant.tile_columns + width)
+    return -(-count // VECTOR_BYTES) * VECTOR_BYTES
 
 
-def dots_of_problem(problem: Problem) -> tuple[Dot, ...]:
-    """The instructions for a problem, see `dots_of`."""
-    return dots_of(problem.a.element, problem.b.element, computed_in(problem))
+def dots_of_problem(problem: Problem) -> tuple[Instruction, ...]:
+    """The instructions for a problem, the best one first."""
+    a, b, accumulator = problem.a, problem.b, computed_in(problem)
+    dots = dots_of(a.element, b.element, accumulator)
+    # Tiles of A have rows along K.
+    if a.transposed:
+        return dots
+    tiles = tile_instructions((a.element, b.element), (a.unsigned, b.unsigned), accumulator)
+    return (*tiles, *dots)
 
 
 class CpuGrouped(CpuBlocked):
@@ -501,6 +552,11 @@ class CpuGrouped(CpuBlocked):
     name = "blocks of narrow elements"
     mnemonic = "cpu_grouped"
     kernel_type = Kernel
+
+    def variants(self, problem: Problem) -> tuple[Variant, ...]:
+        """See `KernelFamily`. Tiles have many rows, see `Kernel.tile_sizes`."""
+        variant = Variant(tile_rows=264)
+        return (variant,) if self.can_implement(problem, variant) else ()
 
     def can_implement(self, problem: Problem, variant: Variant) -> bool:
         return bool(dots_of_problem(problem)) and super().can_implement(problem, variant)

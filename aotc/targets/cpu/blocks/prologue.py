@@ -7,11 +7,14 @@ needed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from aotc.chips import WARP
+from aotc.mlir import ir
+from aotc.ops import create
 from aotc.targets.cpu import build
 from aotc.targets.cpu.blocks.flow import Flow, Value
 from aotc.targets.cpu.synchronize import WARP_SLOTS
@@ -20,7 +23,7 @@ from aotc.targets.cpu.thread_function import CONTEXT, Size, ThreadFunction
 # aotc_cpu_block of runtime_c/include/aotc_runtime.h, in i64s and pointers.
 _BLOCK_ID, _GRID_DIM, _BLOCK_DIM = 0, 3, 6
 _DYNAMIC_SHARED, _DYNAMIC_SHARED_BYTES, _SHARED, _THREADS = 9, 10, 11, 12
-FAIL_FIELD, LEVEL_FIELD, ARRIVE_FIELD = 13, 14, 15
+FAIL_FIELD, LEVEL_FIELD, ARRIVE_FIELD, TILES_FIELD = 13, 14, 15, 16
 WORD = 8
 
 
@@ -145,3 +148,13 @@ def thread_value(name: str, ids: ThreadIds, parameters: Parameters, block_slots:
 
 
 THREAD_VALUES = (*(f"thread_id.{d}" for d in "xyz"), "linear", "lane", "warp", "slots")
+
+
+def call_field(field: int, operands: Sequence[Any], results: Sequence[Any] = ()) -> Any:
+    """Calls a function pointer that the runtime puts into aotc_cpu_block, the first operand."""
+    address = build.load(build.at(operands[0], field * WORD), build.pointer_type())
+    attributes = {
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(operands), 0]),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+    }
+    return create("llvm.call", [address, *operands], results, attributes)

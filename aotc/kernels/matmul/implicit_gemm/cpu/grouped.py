@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from aotc.builder.numbers import Number, Value, compare, is_equal
 from aotc.kernels.cpu.levels import AVX512
+from aotc.kernels.cpu.tiles import TileInstruction
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import grouped
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
@@ -50,7 +51,9 @@ class Branch(grouped.Branch, gathered.Kernel):
     def reads_a(self) -> bool:
         k = known_count(self.problem.k_loops)
         is_whole = k is not None and k % self.dot.group == 0
-        return is_whole and self.problem.a.element == self.dot.element
+        # A tile's rows are equally far apart.
+        fits = not isinstance(self.dot, TileInstruction) or len(self.of_a.m.modes) <= 1
+        return is_whole and fits and self.problem.a.element == self.dot.element
 
     @property
     def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -70,9 +73,8 @@ class Branch(grouped.Branch, gathered.Kernel):
     def place_in_a(self, tile: Tile, step: Step, row: Number) -> list[Number]:
         return [self.offset("m_a", row) + step.start]
 
-    def packed_vector(self, column: Number, k: Number) -> Value:
-        group = self.dot.group
-        return self.b.load_vector(self.packed_b, [k, column * group], self.width * group)
+    def place_of_packed(self, column: Number, k: Number) -> list[Number]:
+        return [k, column * self.dot.group]
 
     # --- C -------------------------------------------------------------------------------------
 
