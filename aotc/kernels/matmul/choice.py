@@ -102,9 +102,9 @@ class Choice(Struct, frozen=True):
 
     The kernel is used if C has at least `least_tiles` tiles and, unless `rows` is None, from
     `rows[0]` to `rows[1]` rows, and if K is at least `least_k`. Unless `most_tiles` is 0, C also
-    must have at most so many tiles, or no more rows than one of them, or, unless `faster_than` is
-    None, its tiles must take fewer clocks than those of that variant of the same family. The next
-    choice is tried otherwise.
+    must have at most so many tiles, or no more rows than one of them. With `shares_rows`, it and
+    the next choice, and one for many tiles before it, are kernels of a family among which C's rows
+    are divided (see `waves`). The next choice is tried otherwise.
 
     `entry`: the measurement that found it fastest, if any. `unknown`: the value that the cost model
     assumes for unknown sizes. `capabilities`: the compute capabilities that it is launched on, if
@@ -120,7 +120,7 @@ class Choice(Struct, frozen=True):
     rows: tuple[int, int] | None = None
     unknown: int = SMALL
     most_tiles: int = 0
-    faster_than: Any = None
+    shares_rows: bool = False
     least_k: int = 0
     capabilities: tuple[int, ...] = ()
 
@@ -553,8 +553,8 @@ def _of_few_tiles(small: Choice) -> list[Choice]:
     if variant.split_k == 1 and variant.m * variant.n >= small.variant.m * small.variant.n:
         return []
     tiny = replace(small, variant=variant, unknown=TINY, most_tiles=most, least_k=least_k)
-    has_waves = small.family.wave_clocks(small.problem, variant) is not None
-    return [replace(tiny, faster_than=small.variant if has_waves else None)]
+    shares_rows = small.family.wave_tiles(small.problem, variant, SMALL) is not None
+    return [replace(tiny, shares_rows=shares_rows)]
 
 
 def _best_for(

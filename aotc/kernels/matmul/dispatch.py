@@ -23,8 +23,16 @@ from aotc.analysis.generics import has_reduction
 from aotc.analysis.views import VIEWS, root_of
 from aotc.attributes import CAPABILITIES, TARGET_ATTRIBUTE
 from aotc.builder import Builder
-from aotc.builder.numbers import Condition, Number, Scalar, Value, ceil_divide, compare
-from aotc.chips import H100
+from aotc.builder.numbers import (
+    Condition,
+    Number,
+    Scalar,
+    Value,
+    ceil_divide,
+    compare,
+    minimum,
+    select,
+)
 from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.launch_functions import LaunchFunctions
@@ -48,6 +56,13 @@ from aotc.kernels.matmul.fusion.selection import RowSelection
 from aotc.kernels.matmul.gates import Gates
 from aotc.kernels.matmul.kernel_selection import KernelSelection, matmuls_of, select_kernels
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperand, Matrix, Problem
+from aotc.kernels.matmul.waves import (
+    Shape,
+    Tiles,
+    clocks_of_tiles,
+    parts_of_tiles,
+    rows_of_waves,
+)
 from aotc.mlir import ir
 from aotc.module_names import CAPABILITY, LEAST_CAPABILITY, PACKED_COPY, TRANSPOSED_COPY
 from aotc.remarks import Remarks
@@ -242,8 +257,12 @@ class _Dispatch:
         """Launches the first choice whose conditions hold. The last choice is unconditional, unless
         `rest` is given, which builds what else is done. Choices in front of `rest` have gates."""
         first, *others = choices
-        conditions = self._conditions(capability, first)
         has_gates = rest is not None
+        shared = _of_shared_rows(choices)
+        if shared is not None and not has_gates:
+            self._share_rows(capability, shared, choices[len(shared) :])
+            return
+        conditions = self._conditions(capability, first)
         if not conditions or not (others or has_gates):
             self._kernel(first, has_gates=has_gates)
             return
@@ -256,6 +275,50 @@ class _Dispatch:
                 self._choose(capability, others, rest)
             elif rest is not None:
                 rest()
+
+    def _share_rows(
+        self, capability: Scalar, choices: Sequence[Choice], others: Sequence[Choice]
+    ) -> None:
+        """Launches the kernels of `_of_shared_rows`, each for its rows of C, or another one if
+        their conditions do not hold. Each kernel has one launch."""
+        b, (*large, tiny, small) = self._b, choices
+        conditions = self._conditions(capability, small)
+        if conditions and others:
+            with b.where(reduce(and_, conditions)) as branch:
+                self._share_rows(capability, choices, ())
+            with branch.otherwise():
+                self._choose(capability, others)
+            return
+        c, batched = self._arguments.c, self._problem.batched
+        m, n, k = self._rows_of_c(), b.dim(c, _rank(c) - 1), self._k_extent()
+        shape = Shape(m, n, k, b.dim(c, 0) if batched else 1)
+
+        def tiles_of(choice: Choice) -> Tiles:
+            tiles = choice.family.wave_tiles(choice.problem, choice.variant, k)
+            assert tiles is not None
+            return tiles
+
+        of_small, of_tiny = tiles_of(small), tiles_of(tiny)
+        _, clocks = parts_of_tiles(shape, m, of_tiny)
+        small_clocks = clocks_of_tiles(shape.tiles(m, of_small.size), of_small)
+        is_small: Condition = compare("ult", small_clocks, clocks)
+        if tiny.least_k and self._problem.k is None:
+            is_small |= compare("ult", k, tiny.least_k)
+        rows, clocks = select(is_small, m, 0), select(is_small, small_clocks, clocks)
+        is_large: Condition = False
+        if large:
+            large_rows, large_clocks = rows_of_waves(shape, tiles_of(large[0]), of_tiny)
+            is_large = compare("ult", large_clocks, clocks)
+            rows = select(is_large, large_rows, rows)
+        rows = minimum(rows, m)  # A selection alone would be computed again in the kernel.
+        with b.where(compare("ne", rows, 0)):
+            with b.where(is_large if large else True) as branch:
+                self._kernel(large[0] if large else small, of_rows=(0, rows))
+            if large:
+                with branch.otherwise():
+                    self._kernel(small, of_rows=(0, rows))
+        with b.where(compare("ult", rows, m)):
+            self._kernel(tiny, of_rows=(rows, m - rows))
 
     def _conditions(self, capability: Scalar, choice: Choice) -> list[Condition]:
         """The conditions of a choice that depend on the device, the addresses and the sizes."""
@@ -272,10 +335,6 @@ class _Dispatch:
         if choice.most_tiles:
             is_used = compare("ule", self._tiles(choice.variant), choice.most_tiles)
             is_used |= compare("ule", self._rows_of_c(), choice.variant.m)
-            if choice.faster_than is not None:
-                both = choice.variant, choice.faster_than
-                own, other = (self._clocks(choice, one) for one in both)
-                is_used |= compare("ult", own, other)
             conditions.append(is_used)
         if choice.problem.k is None and (choice.least_k or choice.target != ANY_GPU):
             # At least 1: TMA needs an address, and a matrix without elements may have none.
@@ -322,11 +381,20 @@ class _Dispatch:
         self._kernel(choice, has_gates=has_gates)
         self._arguments = given
 
-    def _kernel(self, choice: Choice, *, has_gates: bool = False) -> None:
+    def _kernel(
+        self,
+        choice: Choice,
+        *,
+        has_gates: bool = False,
+        of_rows: tuple[Number, Number] | None = None,
+    ) -> None:
         arguments = self._arguments
         if padded := choice.problem.padded_operand:
             arguments = replace(arguments, **{padded: self._source})
         launch, values, gates = partial(self._launch, choice), arguments.values, None
+        if of_rows is not None:
+            launch = partial(launch, has_rows=True)
+            values = *values, *self._b.values(of_rows)
         rows = self._rows if choice.target == CPU else None
         if has_gates and self._gates is not None and self._gate_arguments is not None:
             gates = self._gates.gates
@@ -344,11 +412,17 @@ class _Dispatch:
         values: Sequence[Value],
         gates: Gates | None = None,
         rows: RowSelection | None = None,
+        *,
+        has_rows: bool = False,
     ) -> None:
-        """Inserts the launch with the values of `Arguments`, and those of `GateArguments`."""
+        """Inserts the launch with the values of `Arguments`, and those of `GateArguments`, or, with
+        `has_rows`, of its `rows`."""
         a, b, c, *others = values
         own = len(self._arguments.epilogue_operands)
         arguments = Arguments(a, b, c, tuple(others[:own]))
+        if has_rows:
+            first, count = map(Scalar, others[own:])
+            arguments = replace(arguments, rows=(first, count))
         if self._epilogue:
             bound = self._epilogue.bind(choice.problem.epilogue_operands, others[:own])
             arguments = replace(arguments, epilogue=bound)
@@ -371,11 +445,6 @@ class _Dispatch:
 
     def _rows_of_c(self) -> Number:
         return self._b.dim(self._arguments.c, _rank(self._arguments.c) - 2)
-
-    def _clocks(self, choice: Choice, variant: Any) -> Number:
-        """The expected clocks of the tiles of a variant of the choice's family, on a large GPU."""
-        waves = ceil_divide(self._tiles(variant), H100.multiprocessors)
-        return waves * (choice.family.wave_clocks(choice.problem, variant) or 0)
 
     def _tiles(self, variant: Any) -> Number:
         """The number of tiles of C, in all matmuls of the batch."""
@@ -416,6 +485,19 @@ class _Dispatch:
             return []
         bits = reduce(or_, parts)
         return [*distances_exist, compare("eq", bits & (buffer.alignment - 1), 0)]
+
+
+def _of_shared_rows(choices: Sequence[Choice]) -> Sequence[Choice] | None:
+    """The first choices, if C's rows are divided among them: a kernel for many tiles, if there is
+    one, the one for few tiles, and the one after it."""
+    for number in range(min(2, len(choices) - 1)):
+        few = choices[number]
+        if few.shares_rows and few.most_tiles:
+            found = choices[: number + 2]
+            same = {(one.problem, one.target, one.capabilities) for one in found}
+            is_one_family = all(one.family is few.family for one in found)
+            return found if len(same) == 1 and is_one_family else None
+    return None
 
 
 def _is_one_of(capability: Scalar, numbers: Sequence[int]) -> Condition:

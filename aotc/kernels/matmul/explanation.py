@@ -46,7 +46,7 @@ def _when(choice: Choice) -> str:
         place = f"{f'{least} to {most} rows' if least < most else 'one row'}, {place}"
     if choice.most_tiles:
         least_k = f", K of {choice.least_k} and more" if choice.least_k else ""
-        or_else = ", or fewer clocks than the next" if choice.faster_than is not None else ""
+        or_else = ", or the rows after whole waves of others" if choice.shares_rows else ""
         few = f"up to {choice.most_tiles} tiles, or {choice.variant.m} rows"
         return f"{few}{or_else}{least_k}, {place}"
     return f"{choice.least_tiles} tiles and more, {place}" if choice.least_tiles else place

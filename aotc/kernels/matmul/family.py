@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from aotc.builder import WIDEST_ACCESS, Builder, function_text
-from aotc.builder.numbers import Value
+from aotc.builder.numbers import Number, Value
 from aotc.chips import gpu_of
 from aotc.kernels.family import KernelFamily
 from aotc.kernels.matmul.epilogue import Epilogue
 from aotc.kernels.matmul.peaks import peak_of
 from aotc.kernels.matmul.problem import Arguments, EpilogueBuilder, Problem
 from aotc.kernels.matmul.tuned import Sizes
+from aotc.kernels.matmul.waves import Tiles
 from aotc.request import Chip
 
 P = TypeVar("P", bound=Problem)
@@ -19,8 +20,8 @@ P = TypeVar("P", bound=Problem)
 
 class FewTiles(NamedTuple):
     """A variant of small tiles for problems of unknown sizes whose K extent is at least `least_k`.
-    It is used if C has at most `most_tiles` tiles, or no more rows than one of them, or if they are
-    expected to take fewer clocks than those of the variant that is used otherwise."""
+    It is used if C has at most `most_tiles` tiles, or no more rows than one of them; if the family
+    has `wave_tiles`, for the rows for which it is expected to be faster than other variants."""
 
     variant: Any
     most_tiles: int
@@ -157,9 +158,9 @@ class MatmulFamily(KernelFamily[P, Arguments]):
         none."""
         return None
 
-    def wave_clocks(self, problem: P, variant: Any) -> int | None:
-        """The clocks of a tile of each multiprocessor, by which the program compares the variant
-        for few tiles with the next one; None if it compares the number of tiles alone."""
+    def wave_tiles(self, problem: P, variant: Any, k: Number) -> Tiles | None:
+        """The tiles of a variant for an extent of K, by which the program chooses the rows that it
+        computes; None if it compares numbers of tiles alone."""
         return None
 
     def runtime_choice(self, problem: P) -> tuple[MatmulFamily[P], Any] | None:

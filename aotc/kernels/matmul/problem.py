@@ -241,7 +241,8 @@ EpilogueBuilder = Callable[[Builder, Sequence[Value], Place], Sequence[Value]]
 class Arguments(Struct, frozen=True):
     """A problem's operands in host code: buffers, and the epilogue operands. `epilogue` builds the
     values that are stored to C from accumulators; None if they are only converted. `gates`: what
-    the kernel stores instead of C, if its columns are gates that it combines."""
+    the kernel stores instead of C, if its columns are gates that it combines. `rows`: the first of
+    the rows of C that are computed, and their number; None for all of them."""
 
     a: Value
     b: Value
@@ -249,6 +250,7 @@ class Arguments(Struct, frozen=True):
     epilogue_operands: tuple[Value, ...] = ()
     epilogue: EpilogueBuilder | None = None
     gates: tuple[Gates, GateArguments] | None = None
+    rows: tuple[Number, Number] | None = None
 
     @property
     def values(self) -> tuple[Value, ...]:

@@ -14,10 +14,9 @@ from aotc.kernels.matmul.mma_sync.store import elements_of_c
 from aotc.kernels.matmul.mma_sync.tiles import CHUNK_BYTES, ProblemShape
 from aotc.kernels.matmul.problem import Arguments, Matrix, Place, Problem
 from aotc.kernels.matmul.scalar import accumulator_type_of
+from aotc.kernels.matmul.waves import LEAST_PART, MOST_PARTS
 from aotc.kernels.tensor_core import add_accumulators
 
-# The fewest elements of K that a part has, and the most parts, if the program chooses their number.
-LEAST_PART, _MOST_SPLITS = 128, 32
 _THREADS = 256
 # The number of partial accumulators that a thread loads at once if their total number is unknown.
 _AT_ONCE = 4
@@ -42,15 +41,24 @@ def parts_of_few_tiles(tiles: Number, k: Number, blocks: int) -> Number:
     `blocks`, and few enough for `LEAST_PART`."""
     at_once = blocks * H100.multiprocessors
     enough = minimum(at_once // signed_maximum(tiles, 1), k // LEAST_PART)
-    return signed_maximum(minimum(enough, _MOST_SPLITS), 1)
+    return signed_maximum(minimum(enough, MOST_PARTS), 1)
 
 
 class SplitKReduction:
     """The buffer of the partial accumulators of `split_k` parts of K, and the kernel that adds
-    them. The constructor allocates the buffer."""
+    them. The constructor allocates the buffer. C's rows are those from `first_row` on, as many as
+    `shape` has."""
 
-    def __init__(self, b: Builder, problem: Problem, split_k: Number, shape: ProblemShape) -> None:
+    def __init__(
+        self,
+        b: Builder,
+        problem: Problem,
+        split_k: Number,
+        shape: ProblemShape,
+        first_row: Number = 0,
+    ) -> None:
         self.b, self.problem, self.split_k, self.shape = b, problem, split_k, shape
+        self.first_row = first_row
         pitch = ceil_divide(shape.n, _PITCH_UNIT) * _PITCH_UNIT
         # The number of matrices of partial accumulators. Those of a batch are consecutive.
         self.count = shape.batches * split_k
@@ -79,7 +87,8 @@ class SplitKReduction:
         """Reduces to the problem's C, with its epilogue."""
         b, problem = self.b, self.problem
 
-        def store(batch: Number, row: Number, column: Number, total: Value) -> None:
+        def store(batch: Number, number: Number, column: Number, total: Value) -> None:
+            row = self.first_row + number
             own = batch if problem.batched else None
             target = Buffer(arguments.c, [] if own is None else [own])
             if problem.adds:

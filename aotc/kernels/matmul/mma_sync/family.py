@@ -30,12 +30,12 @@ from aotc.kernels.matmul.mma_sync.tiles import (
 from aotc.kernels.matmul.mma_sync.tiles import shared_bytes as bytes_of_tiles
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix, Problem
 from aotc.kernels.matmul.split_k_reduction import (
-    LEAST_PART,
     SplitKReduction,
     partial_of,
     parts_of_few_tiles,
 )
 from aotc.kernels.matmul.tuned import Sizes
+from aotc.kernels.matmul.waves import LEAST_PART
 from aotc.kernels.tensor_core import LEAST_ASYNC_BYTES
 
 # Split-K: the number of concurrent blocks of a large GPU, and the smallest number of K tiles of a

@@ -32,12 +32,11 @@ from aotc.kernels.matmul.simt.tiles import (
     shared_bytes,
 )
 from aotc.kernels.matmul.split_k_reduction import (
-    LEAST_PART,
     SplitKReduction,
     partial_of,
-    parts_of_few_tiles,
 )
 from aotc.kernels.matmul.tuned import SMALL, Sizes
+from aotc.kernels.matmul.waves import LEAST_PART, Shape, Tiles, parts_of_tiles
 from aotc.request import Chip
 
 _SHARED_BYTES = 160 * KIB
@@ -48,9 +47,9 @@ _LEAST_EXTENT = 96  # the fewest elements of K that a part of f32 of known sizes
 # (Its blocks have eight warps, so that one for each multiprocessor is best. Tiles of four warps,
 # with parts for two blocks, take 1.4 times as long for 100 x 4096 x 4096 on an H200.)
 _SMALL_TILE = ((64, 64, 32), (64, 32, 8, 8), 4)
-# The clocks of such a tile, whose accumulators another kernel adds, to those that its multiply-adds
-# are expected to take.
-_PARTIAL = 1.5
+# The clocks of tiles in the choice at run time, to those that their multiply-adds are expected to
+# take: of tiles whose accumulators another kernel adds, and of blocks of few threads. (Measured.)
+_PARTIAL, _SLOW = 1.2, 1.2
 _FEW_SPLITS = (2, 4, 8)  # candidates for the parts of a K of known size
 _SPLITS = (2, 3, 4, 6, 8)  # likewise, of f32
 # Candidates for f32 of known sizes: their m, n and k, their warps' and threads' tiles, and slices
@@ -141,17 +140,6 @@ def _fits_smallest(problem: Problem) -> bool:
     if m is None or n is None:
         return False
     return -(-m // rows) * -(-n // columns) * problem.likely_batch <= H100.multiprocessors
-
-
-def _split_k(
-    problem: Problem, variant: Variant, m: Number, n: Number, k: Number, batches: Number
-) -> Number:
-    """The number of parts of K. Where B's copies are of single elements, two blocks for each
-    multiprocessor hide their latency: with one, 128 x 1024 x 4096 takes 1.7 times as long."""
-    if variant.split_k:
-        return variant.split_k
-    tiles = divide_up(m, variant.m) * divide_up(n, variant.n) * batches
-    return parts_of_few_tiles(tiles, k, 2 if problem.b.transposed else 1)
 
 
 def _copies(side: OperandTile, variant: Variant) -> float:
@@ -253,8 +241,10 @@ class Simt(MatmulFamily[Problem]):
             loading.append(Variant(*tile, *part, 2, 0))
         if copying:
             loading = loading[:_LOADING_TOO]
-        if copying and _is_fitted(problem):
-            tiles = (*_BALANCED, *([_SMALLEST] if _fits_smallest(problem) else []))
+        if copying and accumulator_type_of(problem) == "f32":
+            tiles = _BALANCED[:2]
+            if _is_fitted(problem):
+                tiles = (*_BALANCED, *([_SMALLEST] if _fits_smallest(problem) else []))
             balanced = [
                 Variant(*tile, *part, copy_bytes=copying[0].copy_bytes, sliced_k=count)
                 for tile, part, count in tiles
@@ -317,33 +307,49 @@ class Simt(MatmulFamily[Problem]):
             return FewTiles(split, H100.multiprocessors, 2 * LEAST_PART)
         return None
 
-    def wave_clocks(self, problem: Problem, variant: Variant) -> int:
-        whole = replace(variant, split_k=1)
-        clocks = self.tile_clocks(problem, whole, problem.k or SMALL)[0]
-        return round(clocks * (1 if variant.split_k else _PARTIAL))
+    def wave_tiles(self, problem: Problem, variant: Variant, k: Number) -> Tiles:
+        clocks = self.tile_clocks(problem, replace(variant, split_k=1), SMALL)[0]
+        has_parts, is_small = variant.split_k == 0, variant.threads < _LEAST_THREADS
+        clocks *= _PARTIAL if has_parts else _SLOW if is_small else 1
+        least_waves = _ENOUGH_THREADS // variant.threads if is_small else 1
+        # Where B's copies are of single elements, two blocks for each multiprocessor hide their
+        # latency: with one, 128 x 1024 x 4096 takes 1.7 times as long.
+        if has_parts and problem.b.transposed:
+            least_waves = 2
+        return Tiles((variant.m, variant.n), k * round(clocks) // SMALL, has_parts, least_waves)
 
     def for_sizes(self, problem: Problem, variant: Variant, sizes: Sizes) -> Variant:
         """The variant with the number of parts of K that the program computes for the sizes."""
-        return replace(variant, split_k=_split_k(problem, variant, *sizes, 1))
+        return replace(variant, split_k=self._parts(problem, variant, Shape(*sizes)))
+
+    def _parts(self, problem: Problem, variant: Variant, shape: Shape) -> Number:
+        """The number of parts of K."""
+        if variant.split_k:
+            return variant.split_k
+        tiles = self.wave_tiles(problem, variant, shape.k)
+        return parts_of_tiles(shape, shape.m, tiles)[0]
 
     def insert(self, b: Builder, problem: Problem, variant: Variant, arguments: Arguments) -> None:
         operands = Operands(b, problem, arguments)
+        first, count = arguments.rows or (0, operands.m)
         if variant.split_k == 1:
-            kernel = Kernel(b, problem, variant, operands, arguments.epilogue)
-            self._launch(b, kernel, operands.batches)
+            kernel = Kernel(b, problem, variant, operands, arguments.epilogue, first_row=first)
+            self._launch(b, kernel, count, operands.batches)
             return
-        shape = ProblemShape(operands.m, operands.n, operands.k, operands.batches)
-        split_k = _split_k(problem, variant, shape.m, shape.n, shape.k, shape.batches)
-        reduction = SplitKReduction(b, problem, split_k, shape)
+        shape = ProblemShape(count, operands.n, operands.k, operands.batches)
+        sizes = Shape(shape.m, shape.n, shape.k, shape.batches)
+        split_k = self._parts(problem, variant, sizes)
+        reduction = SplitKReduction(b, problem, split_k, shape, first)
         target = (reduction.buffer, partial_of(problem).c)
-        kernel = Kernel(b, problem, variant, operands, None, target, split_k)
-        self._launch(b, kernel, reduction.count)
+        kernel = Kernel(b, problem, variant, operands, None, target, split_k, first)
+        self._launch(b, kernel, count, reduction.count)
         reduction.reduce_to(arguments)
 
-    def _launch(self, b: Builder, kernel: Kernel, split_k: Number) -> None:
-        """Launches the kernel. `split_k`: the number of parts of K, times the size of the batch."""
+    def _launch(self, b: Builder, kernel: Kernel, rows: Number, split_k: Number) -> None:
+        """Launches the kernel for a number of rows of C. `split_k`: the number of parts of K, times
+        the size of the batch."""
         variant, operands = kernel.variant, kernel.operands
-        tiles_m, tiles_n = divide_up(operands.m, variant.m), divide_up(operands.n, variant.n)
+        tiles_m, tiles_n = divide_up(rows, variant.m), divide_up(operands.n, variant.n)
         blocks = split_k * (tiles_m * tiles_n)
         shared = self.shared_bytes(kernel.problem, variant)
         with launch(b, blocks, variant.threads, shared) as block:

@@ -27,7 +27,8 @@ def tile_coordinate(
 
 class Kernel(Mainloop):
     """The kernel for matrices. `partial`: the buffer of the partial accumulators of `split_k` parts
-    of K, and its matrix; None if accumulators are stored to C, through the epilogue."""
+    of K, and its matrix; None if accumulators are stored to C, through the epilogue. `first_row`:
+    the row of C of the first tile, and of the buffer's first row."""
 
     def __init__(
         self,
@@ -38,7 +39,9 @@ class Kernel(Mainloop):
         epilogue: EpilogueBuilder | None,
         partial: tuple[Buffer, Matrix] | None = None,
         split_k: Number = 1,
+        first_row: Number = 0,
     ) -> None:
+        self.first_row = first_row
         buffers = (operands.a, operands.b)
         super().__init__(b, problem, variant, operand_tiles(problem, variant), buffers)
         self.operands, self.epilogue, self.split_k = operands, epilogue, split_k
@@ -50,7 +53,8 @@ class Kernel(Mainloop):
         split, tile = unravel(block.index, tiles_m * tiles_n)
         self._take_split(split)
         tile_m, tile_n = tile_coordinate(tile, tiles_m, tiles_n, variant.group)
-        self.thread, self.first = block.thread, (tile_m * variant.m, tile_n * variant.n)
+        self.thread = block.thread
+        self.first = (self.first_row + tile_m * variant.m, tile_n * variant.n)
         self.tiles = self.make_tiles(block.shared)
         self.vectors = [
             vector
@@ -131,7 +135,8 @@ class Kernel(Mainloop):
         """Stores one element, or a vector that begins at a multiple of its length."""
         b, at = self.b, (self.batch, row, column)
         if self.is_partial:
-            b.store_elements(accumulators, self.target, [self.split, row, column])
+            place = [self.split, row - self.first_row, column]
+            b.store_elements(accumulators, self.target, place)
             return
         values = elements_of_c(b, self.operands, self.epilogue, accumulators, at, is_aligned=True)
         b.store_elements(values, self.target, self.operands.at(*at))
