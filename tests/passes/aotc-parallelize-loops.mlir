@@ -18,6 +18,13 @@ func.func @written(%x: memref<8xf32>) {
   }
   return
 }
+func.func private @dealloc_helper(%flags: memref<8xi1>) {
+  %no = arith.constant false
+  affine.for %i = 0 to 8 {
+    affine.store %no, %flags[%i] : memref<8xi1>
+  }
+  return
+}
 
 // CHECK-LABEL: func.func @f(
 // CHECK:         affine.parallel (%{{.*}}) = (0) to (8)
@@ -25,3 +32,5 @@ func.func @written(%x: memref<8xf32>) {
 // CHECK-LABEL: func.func @written(
 // CHECK:         affine.parallel
 // CHECK:         affine.for
+// CHECK-LABEL: func.func private @dealloc_helper(
+// CHECK-NOT:     affine.parallel

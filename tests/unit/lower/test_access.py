@@ -355,3 +355,42 @@ def test_entries_that_allocate(name: str, described: Callable[[str], dict[str, A
     )
     assert entry["why_not_async"] == reason
     assert ("async" in entry["functions"]) is (reason is None)
+
+
+def test_buffers_that_may_be_freed_are_not_written(
+    described: Callable[[str], dict[str, Any]],
+) -> None:
+    """A branch gives the arguments, the other one buffers of its own: their addresses are compared
+    before they are freed, on the host."""
+    entry = described("""
+func.func @f(%go: i1, %a: tensor<8xf32>, %b: tensor<8xf32>)
+    -> (tensor<8xf32>, tensor<8xf32>) attributes {llvm.emit_c_interface} {
+  %r:2 = scf.if %go -> (tensor<8xf32>, tensor<8xf32>) {
+    scf.yield %a, %b : tensor<8xf32>, tensor<8xf32>
+  } else {
+    %c = arith.addf %a, %b : tensor<8xf32>
+    %d = arith.mulf %a, %b : tensor<8xf32>
+    scf.yield %c, %d : tensor<8xf32>, tensor<8xf32>
+  }
+  %s = arith.addf %r#0, %a : tensor<8xf32>
+  %t = arith.addf %r#1, %b : tensor<8xf32>
+  return %s, %t : tensor<8xf32>, tensor<8xf32>
+}""")
+    given = [one for one in entry["arguments"] if one["name"] in ("a", "b")]
+    assert [one["is_written"] for one in given] == [False, False]
+    assert len(given) == 2
+
+
+def test_an_address_that_leaves_in_a_list(described: Callable[[str], dict[str, Any]]) -> None:
+    entry = described(
+        _module(
+            """%list = memref.alloc() : memref<1xindex>
+  %p = memref.extract_aligned_pointer_as_index %a : memref<8xf32> -> index
+  memref.store %p, %list[%c0] : memref<1xindex>
+  func.call @use(%list) : (memref<1xindex>) -> ()
+  memref.dealloc %list : memref<1xindex>
+  return""",
+            before="func.func private @use(memref<1xindex>)",
+        )
+    )
+    assert entry["arguments"][0]["is_written"]
