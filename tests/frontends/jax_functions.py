@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from jax import export, lax
 from jax import numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 NUMBERS = np.random.default_rng(0)
 
@@ -77,6 +78,19 @@ HALF = np.clip(LARGE, -65504, 65504).astype(np.float16)
 WEIGHTS = {"a": _floats(4, 8), "b": _floats(8), "c": _floats(8, 3)}
 
 
+def _divided(x: Any) -> Any:
+    """As in programs for several devices, here in a mesh of one."""
+    mesh = Mesh(np.array(jax.devices()[:1]), ("rows",))
+    rows = PartitionSpec("rows")
+
+    def part(y: Any) -> Any:
+        y = y + lax.psum(y, "rows") * lax.axis_index("rows") + lax.ppermute(y, "rows", [(0, 0)])
+        return lax.all_gather(y, "rows", tiled=True) + lax.psum_scatter(y, "rows", tiled=True)
+
+    x = lax.with_sharding_constraint(x * 2, NamedSharding(mesh, rows)) + 1
+    return jax.shard_map(part, mesh=mesh, in_specs=rows, out_specs=rows)(x)
+
+
 def _without_elements(x: Any) -> Any:
     """Slices at the end of a tensor, which `lax.associative_scan` has, too; and sums of nothing."""
     whole = jnp.concatenate([x[3:], x, x[1:1]])
@@ -86,6 +100,7 @@ def _without_elements(x: Any) -> Any:
 
 # By name: the function, and what it is called with.
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "divided": (_divided, (_floats(4, 3),)),
     "sort": (jnp.sort, (_with_strange_numbers(),)),
     "sort_down": (partial(jnp.sort, axis=0, descending=True), (_with_strange_numbers(),)),
     "sort_unsigned": (jnp.sort, (NUMBERS.integers(0, 2**32, 1000).astype(np.uint32),)),

@@ -70,6 +70,13 @@ def test_operations_of_chlo(tmp_path: Path) -> None:
             "  return %0 : tensor<4xf32>\n}\n",
             'net.stablehlo:2:8: error: stablehlo.custom_call of "solve" has no lowering to linalg',
         ),
+        (
+            'sdy.mesh @mesh = <["x"=2]>\n'
+            "func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+            '  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[]\n'
+            "  return %0 : tensor<4xf32>\n}\n",
+            "net.stablehlo:3:8: error: sdy.manual_computation has no lowering",
+        ),
     ],
 )
 def test_wrong_input(text: str, message: str, tmp_path: Path) -> None:

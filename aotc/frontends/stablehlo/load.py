@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from typing import Any
 
 from aotc import ops
@@ -18,9 +19,12 @@ from aotc.frontends.stablehlo.dynamic import lower_dynamic
 from aotc.frontends.stablehlo.fourier import expand_transforms
 from aotc.frontends.stablehlo.lapack import isolate_calls, lower_calls
 from aotc.frontends.stablehlo.select_and_scatter import turn_selections
+from aotc.frontends.stablehlo.sharding import remove_exchanges, without_sharding
 from aotc.frontends.torch_mlir.entry import make_entry
 from aotc.input.source import Source, describe_diagnostics, input_error
 
+# What the parser says of an operation of a dialect that the bindings do not have.
+_UNKNOWN_OPERATION = re.compile(r'"-":(\d+:\d+): Dialect `\w+\' not found for custom op \'([\w.]+)')
 _BYTECODE_MAGIC = b"ML\xefR"
 # The first passes convert CHLO's operations and composites, which JAX exports, to StableHLO.
 _PASSES = (
@@ -70,17 +74,22 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
     # below, as are the operations of such dialects.
     context.allow_unregistered_dialects = True
     is_binary = data.startswith(_BYTECODE_MAGIC)
-    lines = () if is_binary else tuple(data.decode(errors="replace").split("\n"))
+    text = "" if is_binary else data.decode(errors="replace")
+    lines = () if is_binary else tuple(text.split("\n"))
     with context:
         try:
             if is_binary:
                 module = dialect.deserialize_portable_artifact(context, data)
             else:
-                module = ir.Module.parse(data)
+                module = ir.Module.parse(without_sharding(text))
         except (ir.MLIRError, ValueError) as error:
             # Bytecode cannot be read if it has attributes of a dialect that is not registered, as
             # JAX's calls of LAPACK have those of sdy.
             hint = "Write it as text: exported.mlir_module() of jax.export." if is_binary else None
+            unknown = _UNKNOWN_OPERATION.search(str(error))
+            if unknown is not None:
+                line, operation = unknown.groups()
+                raise InputError(f"{name}:{line}: error: {operation} has no lowering") from None
             raise InputError(f"Cannot read the StableHLO of {name}:\n{error}", hint=hint) from None
         public = [
             operation.operation
@@ -153,6 +162,7 @@ def _prepare(ir: Any, module: Any) -> None:
     for operation in ops.find(module.operation, *_SLICED):
         _replace_empty(ir, operation)
     expand_transforms(ir, module)
+    remove_exchanges(ir, module)
     isolate_calls(ir, module)
     for operation in ops.find(module.operation, "stablehlo.reduce"):
         if not list(ir.DenseI64ArrayAttr(operation.attributes["dimensions"])):
