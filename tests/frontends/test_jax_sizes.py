@@ -52,6 +52,10 @@ def _pooled(x: Any) -> Any:
     return jnp.sum(x) + jnp.sum(jnp.sin(window + jax.nn.relu(x[:, :1, :1])))
 
 
+def _windows(x: Any) -> Any:
+    return lax.reduce_window(x, 0.0, lax.add, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+
+
 def _of_several_types(x: Any) -> Any:
     numbers = [jnp.arange(x.shape[0], dtype=kind) for kind in (np.uint32, np.float16, np.int8)]
     return *numbers, jnp.zeros((x.shape[0], 2), bool), jnp.full((3, x.shape[0]), 7, jnp.uint8)
@@ -114,6 +118,61 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any]]] = {
         [("n, 2, 8, 8", np.float16), ("4, 2, 3, 3", np.float16)],
     ),
     "smaller than the window": (_convolved((2, 2), "VALID"), ["2, 2, n, 5", "3, 2, 3, 3"]),
+    "groups": (
+        _convolved((1, 2), "SAME", dimension_numbers=LAST, feature_group_count=2),
+        ["n, m, 9, 6", "3, 3, 3, 8"],
+    ),
+    "several channels of each": (
+        _convolved((1,), "SAME", feature_group_count=4),
+        ["n, 4, m", "8, 1, 3"],
+    ),
+    "volumes": (_convolved((1, 1, 1), "SAME"), ["n, 2, 5, m, 7", "3, 2, 3, 3, 3"]),
+    "computed padding": (
+        _convolved((2, 2), "SAME", dimension_numbers=LAST),
+        ["2, n, m, 3", "3, 3, 3, 4"],
+    ),
+    "transposed": (
+        lambda x, kernel: lax.conv_transpose(x, kernel, (2, 2), "SAME", dimension_numbers=LAST),
+        ["2, n, m, 3", "3, 3, 3, 4"],
+    ),
+    "cut": (
+        _convolved((1, 1), [(-1, 2), (2, -2)], dimension_numbers=LAST, lhs_dilation=(2, 1)),
+        ["2, n+3, m+4, 3", "2, 2, 3, 4"],
+    ),
+    "cut and padded": (lambda x: lax.pad(x, 2.0, [(-1, 2, 1), (1, -2, 0)]), ["n+3, m+3"]),
+    "slope of a filter": (
+        jax.grad(
+            lambda kernel, x: jnp.sum(
+                _convolved((1, 2), "SAME", dimension_numbers=LAST, feature_group_count=2)(x, kernel)
+                ** 2
+            )
+        ),
+        ["3, 3, 1, 4", "n, 4, 6, 2"],
+    ),
+    "cumulative": (
+        lambda x: (
+            jnp.cumsum(x, 0),
+            jnp.cumprod(x, 1),
+            lax.cumsum(x, 1, reverse=True),
+            lax.cummax(x, 0),
+            jnp.cumsum((x > 0).astype(np.int32), 2),
+        ),
+        ["n, m, 3"],
+    ),
+    "slope of computed windows": (
+        jax.grad(lambda x: jnp.sum(_windows(x)) ** 2 / x.size),
+        ["2, n, m, 2"],
+    ),
+    "rows of windows": (
+        lambda x: lax.reduce_window(
+            x, 0.0, lax.add, (1, 3), (1, 2), [(0, 0), (-1, 2)], (1, 2), (1, 2)
+        ),
+        ["n, m+4"],
+    ),
+    "whole images": (
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, x.shape[:2], (1, 1), "VALID"),
+        ["n, m"],
+    ),
     "slope": (jax.grad(_loss), ["4, 5", "n, 4", ("n", INTEGERS)]),
     "sorted": (lambda x: (jnp.sort(x, 0), jnp.argmax(x, 0)), ["n, m"]),
     "random": (lambda x: x + jax.random.normal(jax.random.key(0), x.shape), ["n, m"]),
@@ -195,7 +254,7 @@ def test_sizes_are_checked(
 )
 def test_what_has_no_lowering(axis: int, name: str, tmp_path: Path) -> None:
     """One line names the operation: none is of the end of its region."""
-    exported(lambda x: jnp.cumsum(x, axis), ["n, 3"], tmp_path / "net.stablehlo")
+    exported(lambda x: lax.cumlogsumexp(x, axis), ["n, 3"], tmp_path / "net.stablehlo")
     with pytest.raises(InputError) as raised:
         aotc.build(tmp_path / "net.stablehlo", out=tmp_path / "x")
     assert f"error: stablehlo.{name} has no lowering to linalg" in str(raised.value)

@@ -13,16 +13,15 @@ from typing import Any
 
 from aotc import ops
 from aotc.frontends.stablehlo.convolutions import Convolution
+from aotc.frontends.stablehlo.emitter import GE, integers_of
 from aotc.frontends.stablehlo.sizes import (
     Expression,
-    Sizes,
     folded,
-    integer_pairs,
     product,
 )
+from aotc.frontends.stablehlo.windows import WindowLowering
 
-_EQ, _GE = 0, 5  # predicates of arith.cmpi
-_ASSERTION = "shape_assertion"
+_ASSERTION, _WINDOWS = "shape_assertion", "stablehlo.dynamic_reduce_window"
 # The input dimensions and the output dimensions of a part of a reshape.
 Segment = tuple[range, range]
 
@@ -42,21 +41,24 @@ def lower_dynamic(ir: Any, module: Any) -> None:
         for operation in ops.find(module.operation, "stablehlo.get_dimension_size"):
             with operation.location, ir.InsertionPoint(operation):
                 lowering.read_size(operation)
+        for reducer in {ops.symbol_of(one): one for one in lowering.reducers}.values():
+            ops.erase(reducer)
 
 
-class _Dynamic:
+class _Dynamic(WindowLowering):
     def __init__(self, ir: Any) -> None:
-        self._ir = ir
-        self._sizes = Sizes(ir)
+        super().__init__(ir)
         self.by_name = {
             "stablehlo.convolution": self._convolution,
-            "stablehlo.custom_call": self._assertion,
+            "stablehlo.custom_call": self._call,
+            "stablehlo.dynamic_conv": self._convolution,
             "stablehlo.dynamic_broadcast_in_dim": self._broadcast,
             "stablehlo.dynamic_gather": self._gather,
             "stablehlo.dynamic_iota": self._iota,
             "stablehlo.dynamic_pad": self._pad,
             "stablehlo.dynamic_reshape": self._reshape,
             "stablehlo.dynamic_update_slice": self._update,
+            "stablehlo.pad": self._cut,
             "stablehlo.real_dynamic_slice": self._slice,
             "stablehlo.reduce_window": self._window,
             "stablehlo.reverse": self._reverse,
@@ -69,10 +71,15 @@ class _Dynamic:
         number = self._create("arith.index_cast", [size], type_.element_type)
         ops.replace(operation, [self._create("tensor.from_elements", [number], type_)])
 
+    def _call(self, operation: Any) -> bool:
+        """JAX's calls."""
+        name = self._ir.StringAttr(operation.attributes["call_target_name"]).value
+        if name == _WINDOWS:
+            return self._computed_window(operation)
+        return name == _ASSERTION and self._assertion(operation)
+
     def _assertion(self, operation: Any) -> bool:
-        """JAX's checks of the sizes of the inputs. Values in the message are left out."""
-        if self._ir.StringAttr(operation.attributes["call_target_name"]).value != _ASSERTION:
-            return False
+        """A check of the sizes of the inputs. Values in the message are left out."""
         said = self._ir.StringAttr(operation.attributes["error_message"]).value
         said = re.sub(r" ?\{\d+\}", "", said.partition(" Obtained dimension variables")[0])
         self._assert(self._sizes.element(operation.operands[0], ()), said)
@@ -95,13 +102,29 @@ class _Dynamic:
         return True
 
     def _convolution(self, operation: Any) -> bool:
-        """Only of images of dynamic shape."""
-        one = Convolution(self._ir, operation)
+        """Only of operands of dynamic shape."""
+        image, kernel, *widths = operation.operands
+        padding = None
+        if widths:
+            count = range(widths[0].type.shape[0])
+            padding = [
+                (self._sizes.element(widths[0], (i, 0)), self._sizes.element(widths[0], (i, 1)))
+                for i in count
+            ]
+        one = Convolution(self._ir, operation, padding)
         if not one.is_supported():
             return False
-        image, kernel = operation.operands
-        made = one.made(self._sizes.all_of(image))
-        self._put(operation, made, {"%x": image, "%w": kernel}, one.lines())
+        values = {"%x": image, "%w": kernel}
+        if one.needs_dilation():
+            values["%x"] = self._padded(image, self._zero(image.type.element_type), *one.widths())
+            one.replace_image(values["%x"].type)
+        for i, pair in enumerate(one.padding):
+            for name, width in zip("lh", pair, strict=True):
+                if not isinstance(width, int):
+                    self._assert(("arith.cmpi", GE, width, 0), "a padding is negative")
+                    values[f"%{name}{i}"] = self._sizes.emit(width)
+        made = one.made(self._sizes.all_of(values["%x"]), self._sizes.all_of(kernel))
+        self._put(operation, made, values, one.lines())
         return True
 
     def _iota(self, operation: Any) -> bool:
@@ -121,39 +144,18 @@ class _Dynamic:
         self._generic(operation, self._made(operation), [], [], lines)
         return True
 
-    def _reverse(self, operation: Any) -> bool:
-        """Only of dynamic shape."""
-        read = operation.operands[0]
-        if read.type.has_static_shape:
-            return False
-        reversed_ = list(self._ir.DenseI64ArrayAttr(operation.attributes["dimensions"]))
-        sizes = self._sizes.all_of(read)
-        lines = []
-        for i in range(read.type.rank):
-            lines.append(f"%i{i} = linalg.index {i} : index")
-            if i in reversed_:
-                lines += [
-                    f"%c{i} = arith.constant {i} : index",
-                    f"%n{i} = tensor.dim %x, %c{i} : {read.type}",
-                    f"%m{i} = arith.subi %n{i}, %i{i} : index",
-                    f"%one{i} = arith.constant 1 : index",
-                    f"%p{i} = arith.subi %m{i}, %one{i} : index",
-                ]
-        places = ", ".join(f"%p{i}" if i in reversed_ else f"%i{i}" for i in range(read.type.rank))
-        lines.append(f"%a = tensor.extract %x[{places}] : {read.type}")
-        self._generic(operation, sizes, [], [], "\n".join(lines), {"%x": read})
-        return True
-
     def _pad(self, operation: Any) -> bool:
-        """Of no negative padding, and none between elements."""
+        """Of no negative padding, and of a known one between elements."""
         read, value, *widths = operation.operands
         rank = read.type.rank
         low, high, inner = ([self._sizes.element(one, (i,)) for i in range(rank)] for one in widths)
-        if any(one != 0 for one in inner):
+        if not all(isinstance(one, int) for one in inner):
             return False
+        if any(inner):
+            read = self._padded(read, value, [0] * rank, [0] * rank, inner)
         for one in (*low, *high):
             if not isinstance(one, int) or one < 0:
-                self._assert(("arith.cmpi", _GE, one, 0), "a padding is negative")
+                self._assert(("arith.cmpi", GE, one, 0), "a padding is negative")
         values = {"%x": read, "%v": value}
         names = []
         for side, sizes in (("l", low), ("h", high)):
@@ -174,37 +176,16 @@ class _Dynamic:
         self._put(operation, made, values, lines)
         return True
 
-    def _window(self, operation: Any) -> bool:
-        """Padding of an operand of dynamic shape becomes an operation: the pass to linalg lowers
-        such a reduction without padding."""
-        ir, read = self._ir, operation.operands[0]
-        if len(operation.operands) != 2 or read.type.has_static_shape:
+    def _cut(self, operation: Any) -> bool:
+        """Of dynamic shape, where some padding is negative."""
+        ir, (read, value) = self._ir, operation.operands
+        low, high, inner = (
+            integers_of(ir, operation, name) or [0] * read.type.rank
+            for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
+        )
+        if read.type.has_static_shape or min(*low, *high, 0) == 0:
             return False
-        padding = integer_pairs(ir, operation, "padding", read.type.rank)
-        dilations = _integers(ir, operation, "base_dilations") or [1] * read.type.rank
-        if dilations != [1] * read.type.rank or not any(map(any, padding)):
-            return False
-        dynamic = ir.ShapedType.get_dynamic_size()
-        sizes = [
-            dynamic if read.type.is_dynamic_dim(i) else read.type.get_dim_size(i) + sum(pair)
-            for i, pair in enumerate(padding)
-        ]
-        low, high = ([pair[k] for pair in padding] for k in range(2))
-        widths = {
-            f"{name}": ir.DenseI64ArrayAttr.get(values)
-            for name, values in (
-                ("edge_padding_low", low),
-                ("edge_padding_high", high),
-                ("interior_padding", [0] * read.type.rank),
-            )
-        }
-        operation.operands[0] = ir.Operation.create(
-            "stablehlo.pad",
-            results=[ir.RankedTensorType.get(sizes, read.type.element_type)],
-            operands=[read, operation.operands[1]],
-            attributes=widths,
-        ).result
-        del operation.attributes["padding"]
+        ops.replace(operation, [self._padded(read, value, low, high, inner)])
         return False
 
     def _reshape(self, operation: Any) -> bool:
@@ -388,6 +369,10 @@ class _Dynamic:
         self._put(operation, self._sizes.all_of(whole), values, [line, f"return %r : {whole.type}"])
         return True
 
+    def _made(self, operation: Any) -> list[Expression]:
+        """The sizes of the result, which the shape operand has."""
+        return self._sizes.all_of(operation.results[0])
+
     def _bounded(self, start: Expression, size: Expression, part: Expression) -> Expression:
         """The start of a part, moved so that the part is within the size."""
         if start == 0:
@@ -396,92 +381,6 @@ class _Dynamic:
             return max(min(start, size - part), 0)
         last = ("arith.subi", size, part)
         return ("arith.maxsi", ("arith.minsi", start, last), 0)
-
-    def _made(self, operation: Any) -> list[Expression]:
-        """The sizes of the result, which the shape operand has."""
-        return self._sizes.all_of(operation.results[0])
-
-    def _size_names(self, type_: Any) -> list[str]:
-        """Names of dynamic sizes, and static sizes."""
-        return [
-            f"%s{i}" if type_.is_dynamic_dim(i) else str(type_.get_dim_size(i))
-            for i in range(type_.rank)
-        ]
-
-    def _generic(
-        self,
-        operation: Any,
-        made: Sequence[Expression],
-        reads: Sequence[Any],
-        maps: Sequence[str],
-        lines: str,
-        values: dict[str, Any] | None = None,
-    ) -> None:
-        """Replaces the operation by a linalg.generic, in which `lines` define %a of the elements
-        %a of the operands `reads`."""
-        result = operation.results[0].type
-        loops = ", ".join(f"d{i}" for i in range(result.rank))
-        identity = f"affine_map<({loops}) -> ({loops})>"
-        kinds = ", ".join('"parallel"' for _ in range(result.rank))
-        sizes = ", ".join(name for name in self._size_names(result) if name.startswith("%"))
-        inputs = ", ".join("%x" for _ in reads)
-        types = ", ".join(str(one.type) for one in reads)
-        element = result.element_type
-        arguments = "".join(f"%a: {one.type.element_type}, " for one in reads)
-        body = [
-            f"%empty = tensor.empty({sizes}) : {result}",
-            f"%r = linalg.generic {{indexing_maps = [{', '.join([*maps, identity])}], "
-            f"iterator_types = [{kinds}]}}"
-            + (f" ins({inputs} : {types})" if reads else "")
-            + f" outs(%empty : {result}) {{",
-            f"^bb0({arguments}%old: {element}):",
-            lines,
-            f"linalg.yield %a : {element}",
-            f"}} -> {result}",
-            f"return %r : {result}",
-        ]
-        given = dict(values or {})
-        if reads:
-            given["%x"] = reads[0]
-        self._put(operation, made, given, body)
-
-    def _put(
-        self,
-        operation: Any,
-        made: Sequence[Expression],
-        values: dict[str, Any],
-        lines: Sequence[str],
-    ) -> None:
-        """Replaces the operation's result by that of a function's body. `values` are its
-        arguments; dynamic sizes of the result follow, as %s0, ..."""
-        ir, result = self._ir, operation.results[0].type
-        for name, size in zip(self._size_names(result), made, strict=True):
-            if name.startswith("%"):
-                values[name] = self._sizes.emit(size)
-        arguments = ", ".join(f"{name}: {value.type}" for name, value in values.items())
-        text = "\n".join([f"func.func @f({arguments}) -> {result} {{", *lines, "}"])
-        parsed = ir.Module.parse(text)
-        body = ops.terminator(parsed.body).regions[0].blocks[0]
-        self._sizes.known[ops.terminator(body).operands[0]] = list(made)
-        ops.replace_by_body(operation, body, list(values.values()))
-
-    def _expect(self, one: Expression, other: Expression, message: str) -> None:
-        if one != other:
-            self._assert(("arith.cmpi", _EQ, one, other), message)
-
-    def _assert(self, condition: Expression, message: str) -> None:
-        said = self._ir.StringAttr.get(message)
-        value = self._sizes.emit(condition)
-        self._ir.Operation.create("cf.assert", operands=[value], attributes={"msg": said})
-
-    def _create(self, name: str, operands: Sequence[Any], type_: Any) -> Any:
-        return self._ir.Operation.create(name, results=[type_], operands=list(operands)).result
-
-
-def _integers(ir: Any, operation: Any, name: str) -> list[int] | None:
-    if name not in operation.attributes:
-        return None
-    return list(ir.DenseI64ArrayAttr(operation.attributes[name]))
 
 
 def _rounded_up(size: Expression, step: int) -> Expression:
