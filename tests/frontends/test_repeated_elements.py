@@ -3,6 +3,7 @@ computed."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,22 @@ OTHERS = {
     "ratio": lambda x: functional.interpolate(x, size=(7, 9)),
     "other exact": lambda x: functional.interpolate(x, size=(7, 9), mode="nearest-exact"),
     "half": lambda x: functional.interpolate(x.half(), scale_factor=2.0),
+    # The step of PyTorch, 1 / 41 in f32, is less than that of a whole number.
+    "first less": lambda x: functional.interpolate(x, scale_factor=(1.0, 41.0)),
 }
+# (shape, result's shape, type, mode): another rounding gives other elements.
+PLACES = tuple(
+    ((1, 1, *[2] * dims, size), (*[3] * dims, count), dtype, mode)
+    for dims in (0, 1, 2)
+    for size, count, dtype, mode in (
+        (14, 16, torch.float32, "nearest"),
+        (30, 58, torch.float32, "nearest"),
+        (14, 16, torch.float16, "nearest"),
+        (2, 41, torch.float32, "nearest-exact"),
+        (26, 22, torch.float64, "nearest"),
+        (4, 47, torch.float64, "nearest-exact"),
+    )
+)
 
 
 class Resized(torch.nn.Module):
@@ -69,6 +85,36 @@ def test_modules_of_pytorch(tmp_path: Path, is_open: bool) -> None:
     for given in (x, torch.cat([x, x], 3)) if is_open else (x,):
         for ours, theirs in zip(artifact(given), module(given), strict=True):
             assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_the_places_of_pytorch(tmp_path: Path, is_open: bool) -> None:
+    """Also where another rounding gives a neighbour."""
+    pairs = [
+        (torch.arange(math.prod(shape), dtype=dtype).reshape(shape), size, mode)
+        for shape, size, dtype, mode in PLACES
+    ]
+
+    class Net(torch.nn.Module):
+        def forward(self, *images: Any) -> Any:
+            return tuple(
+                functional.interpolate(image, size, mode=mode)
+                for image, (_, size, mode) in zip(images, pairs, strict=True)
+            )
+
+    images = tuple(image for image, _, _ in pairs)
+    sizes = tuple({image.dim() - 1: torch.export.Dim.DYNAMIC} for image in images)
+    artifact = aotc.torch.build(
+        Net(),
+        images,
+        dynamic_shapes={"images": sizes} if is_open else None,
+        name="net",
+        out=f"{tmp_path}/",
+        chips="sm_80",
+        optimization=1,
+    )
+    for ours, theirs in zip(artifact(*images), Net()(*images), strict=True):
+        assert torch.equal(ours, theirs)
 
 
 @pytest.mark.parametrize("name", [*RESIZED, *OTHERS])

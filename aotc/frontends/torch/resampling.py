@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
+import struct
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from aotc.frontends.torch.resized_bytes import CUBIC, LINEAR, SMOOTH_CUBIC, resize_bytes
@@ -24,19 +26,19 @@ def resampling_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any
         aten.upsample_trilinear3d.vec: _linear,
         aten.upsample_bicubic2d.vec: _cubic_of_four,
     }
-    nearest = [
-        getattr(aten, f"{name}{dims}d").vec
-        for name in ("upsample_nearest", "_upsample_nearest_exact")
+    nearest = {
+        getattr(aten, f"{name}{dims}d").vec: offset
+        for name, offset in (("upsample_nearest", 0.0), ("_upsample_nearest_exact", 0.5))
         for dims in (1, 2, 3)
-    ]
+    }
     return {
         **{
             operator: functools.partial(_interpolated, taps, known[operator])
             for operator, taps in interpolations.items()
         },
         **{
-            operator: functools.partial(_repeated, known.get(operator, _unknown_sizes))
-            for operator in nearest
+            operator: functools.partial(_nearest, known.get(operator, _unknown_sizes), offset)
+            for operator, offset in nearest.items()
         },
         aten.upsample_trilinear3d.default: _linear_of_each,
         average: functools.partial(_adaptive_average, known[average]),
@@ -236,21 +238,50 @@ def _resized(
 # --- Interpolation --------------------------------------------------------------------------------
 
 
-def _repeated(
+def _nearest(
     otherwise: Callable[..., Tensor],
+    offset: float,
     x: Tensor,
-    output_size: Sequence[int] | None,
+    output_size: Sequence[Any] | None,
     scale_factors: Sequence[float] | None,
 ) -> Tensor:
-    """Each element, a whole number of times along each dimension. `otherwise` computes an index for
-    each result: for other sizes, and for types of 16 bits, whose channels are the last dimension in
-    memory."""
+    """The nearest element for each result. Elements that are repeated a whole number of times need
+    no places, and `otherwise` computes those of types of 16 bits, whose channels are the last
+    dimension in memory."""
     import torch
+    from torch._prims_common import suggest_memory_format
 
+    whole: Any = torch.sym_int
     sizes = x.shape[2:]
-    times = _times(sizes, output_size, scale_factors)
-    if x.dtype in (torch.float16, torch.bfloat16) or None in times:
-        return otherwise(x, output_size, scale_factors)
+    scales: Sequence[float | None] = scale_factors or [None] * len(sizes)
+    counts = output_size or [
+        size * int(scale) if scale == int(scale) else whole(size * scale)
+        for size, scale in zip(sizes, scale_factors or (), strict=True)
+    ]
+    # PyTorch computes places of images in f32, and others in the type of the elements.
+    is_image = len(sizes) == 2
+    is_double = x.dtype == torch.float64 and not is_image
+    is_rounded = offset == 0 and not is_double
+    times = [
+        _times(*given, is_rounded=is_rounded) for given in zip(sizes, counts, scales, strict=True)
+    ]
+    if None not in times:
+        is_short = x.dtype in (torch.float16, torch.bfloat16)
+        return otherwise(x, output_size, scale_factors) if is_short else _repeated(x, times)
+    places: list[Tensor | None] = [None, None]
+    for i, (size, count, scale) in enumerate(zip(sizes, counts, scales, strict=True)):
+        place = (
+            nearest_places(size, count, scale, offset)
+            if is_image
+            else _chosen_places(size, count, scale, offset, is_double=is_double)
+        )
+        places.append(place.reshape(-1, *[1] * (len(sizes) - 1 - i)))
+    chosen = torch.ops.aten._unsafe_index(x, places)
+    return chosen.contiguous(memory_format=suggest_memory_format(x))
+
+
+def _repeated(x: Tensor, times: Sequence[Any]) -> Tensor:
+    sizes = x.shape[2:]
     apart = [number for size in sizes for number in (size, 1)]
     made = [number for pair in zip(sizes, times, strict=True) for number in pair]
     result = [size * count for size, count in zip(sizes, times, strict=True)]
@@ -258,30 +289,46 @@ def _repeated(
     return x.reshape(*outer, *apart).expand(*outer, *made).reshape(*outer, *result)
 
 
-def _times(
-    sizes: Sequence[Any],
-    output_size: Sequence[Any] | None,
-    scale_factors: Sequence[float] | None,
-) -> list[int | None]:
-    """How often elements are repeated along each dimension; None for other factors."""
-    if scale_factors is not None:
-        return [int(one) if one >= 1 and one == int(one) else None for one in scale_factors]
-    return [
-        count // size
-        if isinstance(size, int) and isinstance(count, int) and size and count % size == 0
-        else None
-        for size, count in zip(sizes, output_size or (), strict=True)
-    ]
+def _times(size: Any, count: Any, scale: float | None, *, is_rounded: bool) -> int | None:
+    """How often each element is repeated along a dimension; None for other factors. If the step of
+    PyTorch is rounded to f32 and becomes less, the first repetition of some elements is that of the
+    element before them."""
+    if scale is None:
+        is_known = isinstance(size, int) and isinstance(count, int) and size > 0
+        if not is_known or count < size or count % size != 0:
+            return None
+        times = count // size
+    elif scale >= 1 and scale == int(scale):
+        times = int(scale)
+    else:
+        return None
+    (step,) = struct.unpack("f", struct.pack("f", 1 / times))
+    return times if not is_rounded or Fraction(step) * times >= 1 else None
 
 
 def nearest_places(size: Any, count: Any, scale: float | None, offset: float) -> Tensor:
     """The index of the input element for each of `count` results: (i + `offset`) times the step,
-    rounded down."""
+    rounded down, as PyTorch has it for images and for gradients."""
     import torch
 
     number = torch.full((), size, dtype=torch.float32)
     step = 1 / scale if scale else number / torch.full((), count, dtype=torch.float32)
     return ((torch.arange(count).float() + offset) * step).long().clamp(max=size - 1)
+
+
+def _chosen_places(
+    size: Any, count: Any, scale: float | None, offset: float, *, is_double: bool
+) -> Tensor:
+    """The same for sequences and volumes. PyTorch's step is f32 or f64, `offset` is subtracted by a
+    fused operation and added again, and the sum is rounded to f32 before it is rounded down."""
+    import torch
+
+    type_ = torch.float64 if is_double else torch.float32
+    above, below = (1, scale) if scale else (size, count)
+    step = torch.full((), above, dtype=torch.float64) / torch.full((), below, dtype=torch.float64)
+    steps = (torch.arange(count).double() + offset) * step.to(type_).double() - offset
+    places = steps.clamp(min=0).to(type_) + offset
+    return places.float().long().clamp(max=size - 1)
 
 
 def _linear_of_each(
