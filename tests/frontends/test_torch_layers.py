@@ -234,6 +234,20 @@ def test_shifts_by_any_number(shift: Any, dtype: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, reference)
 
 
+def test_operators_of_a_number_and_a_tensor(tmp_path: Path) -> None:
+    values, x = torch.tensor([1, 2, 3, 0]), torch.tensor([0.5, 2.0, 0.0, 3.5])
+
+    def of_numbers(i: Any, x: Any) -> Any:
+        shifted = torch.bitwise_left_shift(5, i), torch.bitwise_right_shift(-50, i)
+        bits = torch.bitwise_and(6, i), torch.bitwise_or(6, i), torch.bitwise_xor(6, i)
+        return *shifted, *bits, torch.xlogy(2, x), torch.special.xlog1py(2.0, x), 7 % (i + 1)
+
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": CHIP}
+    artifact = aotc.torch.build(Layers(of_numbers), (values, x), name="net", **files)
+    for ours, theirs in zip(artifact(values, x), of_numbers(values, x), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean"])
 def test_bags_of_one_length_are_a_kernel(mode: str, tmp_path: Path) -> None:
     """Where the indices are a matrix, in the modes in which nothing is left out."""

@@ -18,6 +18,9 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "remainder": torch.remainder,
     "floor": lambda x, y: x // y,
     "floor by a number": lambda x, y: x // 0.7,
+    "floor of a number": lambda x, y: 7.25 // y,
+    "trunc of a number": lambda x, y: torch.div(7.25, y, rounding_mode="trunc"),
+    "floor of a whole number": lambda x, y: 9 // (x.nan_to_num(1.0).clamp(1, 99).int() + 1),
     "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "trunc by a number": lambda x, y: torch.div(x, 0.7, rounding_mode="trunc"),
 }
@@ -40,6 +43,6 @@ def test_quotients(dtype: Any, tmp_path: Path) -> None:
     built = aotc.torch.build(Quotients(), (x, y), name="quotients", **files)
     for (name, function), ours in zip(FUNCTIONS.items(), built(x, y), strict=True):
         # PyTorch divides 16-bit floats with more roundings.
-        is_exact = name != "floor" or dtype == torch.float32
+        is_exact = name not in ("floor", "floor of a number") or dtype == torch.float32
         wanted = function(x, y) if is_exact else function(x.double(), y.double()).to(dtype)
         torch.testing.assert_close(ours, wanted, rtol=0, atol=0, equal_nan=True, msg=name)

@@ -86,7 +86,8 @@ def decompositions() -> dict[Any, Any]:
         aten.hypot.default: _hypot,
         aten.cumprod.default: _cumprod,
         aten.take.default: _take,
-        aten.remainder.Scalar_Tensor: _remainder_of_number,
+        **{one: functools.partial(_of_number, other) for one, other in _numbers_first(aten)},
+        torch.ops.prims.scalar_tensor.default: _scalar_tensor,
         aten.__lshift__.Tensor: aten.bitwise_left_shift.Tensor,
         aten.__rshift__.Tensor: aten.bitwise_right_shift.Tensor,
         aten.bitwise_or.Scalar: functools.partial(_bitwise, aten.bitwise_or.Tensor),
@@ -282,11 +283,23 @@ def _cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Any:
     return NotImplemented if dtype is None else x.to(dtype).cumprod(dim)
 
 
-def _remainder_of_number(number: float, divisor: Tensor) -> Tensor:
+def _numbers_first(aten: Any) -> list[tuple[Any, Any]]:
+    """Operators whose first operand is a number, and those of two tensors."""
+    bits = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
+    packets = [getattr(aten, name) for name in ("remainder", *bits)]
+    return [(packet.Scalar_Tensor, packet.Tensor) for packet in packets]
+
+
+def _of_number(of_tensors: Any, number: float, x: Tensor) -> Tensor:
     import torch
 
-    type_ = torch.result_type(number, divisor)
-    return torch.remainder(torch.full_like(divisor, number, dtype=type_), divisor)
+    return of_tensors(torch.full_like(x, number, dtype=torch.result_type(number, x)), x)
+
+
+def _scalar_tensor(number: float, *, dtype: Any = None, **_: Any) -> Tensor:
+    import torch
+
+    return torch.full((), number, dtype=dtype)
 
 
 def _bitwise(of_tensors: Any, x: Tensor, number: int) -> Tensor:

@@ -36,10 +36,13 @@ def _fmod(x: Tensor, y: Any) -> Tensor:
     return torch.copysign(torch.remainder(a.abs(), b.abs()), a).to(type_)
 
 
-def _divide(x: Tensor, y: Any, *, rounding_mode: str | None = None) -> Tensor:
+def _divide(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """`x` is a number in programs that divide one by a tensor."""
     import torch
 
     type_ = torch.result_type(x, y)
+    if not isinstance(x, torch.Tensor) and not type_.is_floating_point:
+        return torch.div(torch.full((), x, dtype=type_), y, rounding_mode=rounding_mode)
     # PyTorch truncates the rounded quotient of two tensors, as torch-mlir does.
     is_right = rounding_mode == "trunc" and isinstance(y, torch.Tensor)
     if rounding_mode is None or is_right or not type_.is_floating_point:
@@ -56,16 +59,19 @@ def _divide(x: Tensor, y: Any, *, rounding_mode: str | None = None) -> Tensor:
     return torch.where(b == 0, a / b, floor).to(type_)
 
 
-def _floor_divide(x: Tensor, y: Any) -> Tensor:
+def _floor_divide(x: Any, y: Any) -> Tensor:
     import torch
 
     return torch.div(x, y, rounding_mode="floor")
 
 
-def _wide(x: Tensor, y: Any, type_: Any) -> tuple[Tensor, Tensor]:
+def _wide(x: Any, y: Any, type_: Any) -> tuple[Tensor, Tensor]:
     """The operands in f32 or f64, in which PyTorch computes, too."""
     import torch
 
     wide = torch.promote_types(type_, torch.float32)
-    divisor = y.to(wide) if isinstance(y, torch.Tensor) else torch.full((), y, dtype=wide)
-    return x.to(wide), divisor
+    a, b = (
+        one.to(wide) if isinstance(one, torch.Tensor) else torch.full((), one, dtype=wide)
+        for one in (x, y)
+    )
+    return a, b
