@@ -11,6 +11,7 @@ import numpy as np
 
 from aotc.errors import InputError
 from aotc.frontends.onnx.elements import INT16, UINT16
+from aotc.frontends.onnx.ends import drop_wrong_sizes
 from aotc.frontends.onnx.folding import fold
 from aotc.frontends.onnx.functions import EXPANDED, all_nodes, bind_defaults, expand, kind_of
 from aotc.frontends.onnx.nodes import Node, opset_of, walk
@@ -78,6 +79,7 @@ def prepare(model: Any, kinds: Set[str] = frozenset()) -> Any:
     give_ranks(model, lambda model: infer(model, strict=False))
     give_computed_ranks(model, lambda model: infer(model, strict=False))
     model = _without_other_domains(_with_right_sizes(model))
+    drop_wrong_sizes(model, lambda model: infer(model, strict=False))
     model = _with_its_types(model, lambda inferred: check_values(inferred, EARLY_VALUES))
     model = _with_its_types(model, lambda inferred: rewrite(inferred, _EARLY))
     model = _folded(_with_its_types(model, lambda inferred: _expanded(inferred, kinds)))
