@@ -399,15 +399,21 @@ def test_an_estimator_is_scikit_learn_s(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", ["n", ""])
 def test_one_label_is_declared_for_each_row(rows: str, tmp_path: Path) -> None:
-    """As LightGBM's converter does it. The nodes determine how many there are."""
+    """As LightGBM's converter does it. The nodes determine how many there are, and the number of
+    columns, too."""
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["": 15]>
-        labels (float[n, 3] x) => (int64[1] first, int64[1] second, int64[1, 3] third) {
+        labels (float[n, 3] x)
+            => (int64[1] first, int64[1] second, int64[1, 3] third, float[n, 2] fourth,
+                float[n] fifth)
+        {
             first = ArgMax <axis = 1, keepdims = 0> (x)
             any = Constant <value_ints = [-1]> ()
             column = ArgMax <axis = 1> (x)
             second = Reshape (column, any)
             third = Cast <to = 7> (x)
+            fourth = Abs (x)
+            fifth = Neg (x)
         }""")
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = rows
     path = tmp_path / "labels.onnx"
@@ -415,6 +421,6 @@ def test_one_label_is_declared_for_each_row(rows: str, tmp_path: Path) -> None:
     built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips="sm_90")
     for count in (1, 5):
         x = np.random.default_rng(0).standard_normal((count, 3)).astype(np.float32)
-        expected = [x.argmax(1), x.argmax(1), x.astype(np.int64)]
+        expected = [x.argmax(1), x.argmax(1), x.astype(np.int64), abs(x), -x]
         for got, wanted in zip(call(built, "labels", [x], expected), expected, strict=True):
             np.testing.assert_array_equal(got, wanted)
