@@ -10,9 +10,11 @@ from helpers.command import build_here
 from helpers.shared import shared_folder
 from matmul.scalar_products import CLAMPED, Product, build, call, check_clamped
 
+from aotc.builder import Builder, function_text
+from aotc.builder.numbers import Value, minimum
 from aotc.chips import BLOCK_SHARED_BYTES, gpu_of
 from aotc.kernels.matmul.choice import choose
-from aotc.kernels.matmul.problem import Matrix, Problem
+from aotc.kernels.matmul.problem import Arguments, Matrix, Problem
 from aotc.kernels.matmul.simt.family import SIMT, Variant
 from aotc.request import Chip
 
@@ -91,6 +93,7 @@ def _products() -> list[tuple[Product, Variant]]:
         ),
         (replace(base, name="sizes_split"), msgspec.structs.replace(COPIES, split_k=4)),
         (replace(base, name="sizes_parts"), msgspec.structs.replace(COPIES, split_k=0)),
+        (replace(base, name="sizes_shared"), msgspec.structs.replace(COPIES, split_k=0)),
         (
             Product("batched_parts", 37, 40, 200, batches=3, adds=True),
             msgspec.structs.replace(COPIES, split_k=0),
@@ -120,7 +123,23 @@ VARIANTS = {product.name: variant for product, variant in PRODUCTS}
 def _text(product: Product) -> str:
     variant = VARIANTS[product.name]
     assert SIMT.can_implement(product.problem, variant), product.name
+    if product.name == "sizes_shared":
+        return _shared(product, variant)
     return SIMT.function(product.problem, variant, product.name)
+
+
+def _shared(product: Product, others: Variant) -> str:
+    """A kernel for the first rows, and another one for the others, of which there may be none."""
+    problem = product.problem
+    types = {"a": problem.a.type, "b": problem.b.type, "c": problem.c.type}
+
+    def body(b: Builder, operands: list[Value]) -> None:
+        rows = b.dim(operands[2], 0)
+        first = minimum(rows, COPIES.m)
+        for variant, part in ((COPIES, (0, first)), (others, (first, rows - first))):
+            SIMT.insert(b, problem, variant, Arguments(*operands, rows=part))
+
+    return function_text(product.name, types, body)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +155,11 @@ def test_products_are_right(program: Path, product: Product, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["sizes", "sizes_loads", "sizes_split", "sizes_parts", "sizes_sliced", "sizes_few"]
+    "name",
+    [
+        *("sizes", "sizes_loads", "sizes_split", "sizes_parts", "sizes_sliced", "sizes_few"),
+        "sizes_shared",
+    ],
 )
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_any_sizes_are_right(
@@ -147,16 +170,15 @@ def test_any_sizes_are_right(
 
 
 def test_parts_of_k_are_as_many_as_a_gpu_has_use_for() -> None:
-    """Not more than multiprocessors, than elements of K are worth, or than a second kernel adds
+    """They fill waves, but not more than elements of K are worth, or than a second kernel adds
     soon."""
-    variant, across = msgspec.structs.replace(COPIES, split_k=0), _of(64, 64, 4096)
-    sizes = {(64, 64, 4096): 32, (512, 512, 4096): 1, (256, 256, 4096): 2, (64, 64, 400): 3}
-    for size, splits in sizes.items():
-        assert SIMT.for_sizes(across, variant, size).split_k == splits, size
-    assert SIMT.for_sizes(across, variant, (64, 64, 0)).split_k == 1
+    across = _of(64, 64, 4096)
+    sizes = {(64, 64, 4096): 32, (512, 512, 4096): 2, (1576, 768, 3072): 3, (64, 64, 400): 3}
+    for size, splits in {**sizes, (2048, 2048, 4096): 1, (64, 64, 0): 1}.items():
+        assert SIMT.for_sizes(across, FEW_TILES, size).split_k == splits, size
     # Where K is contiguous, elements are copied one by one.
     along = Product("along", 64, 64, 4096, transposed_b=True).problem
-    assert SIMT.for_sizes(along, variant, (256, 256, 4096)).split_k == 4
+    assert SIMT.for_sizes(along, FEW_TILES, (256, 256, 4096)).split_k == 16
 
 
 def _of(m: int, n: int, k: int) -> Problem:

@@ -27,9 +27,9 @@ LEAST_PART, MOST_PARTS = 128, 32
 # The candidates for the parts: as many as fill the least number of waves, or up to so many more, and
 # these numbers.
 _MORE_WAVES, _FEW_PARTS = 2, (2, 3)
-# The clocks of the kernel that adds parts: those of its launch, and the partial accumulators for
-# which a multiprocessor takes one.
-_SUM_CLOCKS, _SUMS_IN_A_CLOCK = 6000, 2
+# The clocks of the launch of the kernel that adds parts. Of a partial accumulator, a multiprocessor
+# takes one to store and to add it.
+_SUM_CLOCKS = 6000
 _AT_ONCE = H100.multiprocessors
 
 
@@ -72,7 +72,7 @@ def parts_of_tiles(shape: Shape, rows: Number, tiles: Tiles) -> tuple[Number, Nu
     if not tiles.has_parts:
         return 1, clocks_of_tiles(count, tiles)
     most = maximum(minimum(shape.k // LEAST_PART, MOST_PARTS), 1)
-    sums = ceil_divide(rows * shape.n * shape.batches, _SUMS_IN_A_CLOCK * _AT_ONCE)
+    sums = ceil_divide(rows * shape.n * shape.batches, _AT_ONCE)
     waves = range(tiles.least_waves, tiles.least_waves + _MORE_WAVES + 1)
     counts = [number * _AT_ONCE // maximum(count, 1) for number in waves]
     best: tuple[Number, Number] | None = None

@@ -315,7 +315,7 @@ class Simt(MatmulFamily[Problem]):
         # Where B's copies are of single elements, two blocks for each multiprocessor hide their
         # latency: with one, 128 x 1024 x 4096 takes 1.7 times as long.
         if has_parts and problem.b.transposed:
-            least_waves = 2
+            least_waves = max(least_waves, 2)
         return Tiles((variant.m, variant.n), k * round(clocks) // SMALL, has_parts, least_waves)
 
     def for_sizes(self, problem: Problem, variant: Variant, sizes: Sizes) -> Variant:
