@@ -49,6 +49,10 @@ OWNED = "aotc.owned"
 # bufferization.dealloc_tensor that is there as a use, which prevents fusion. Internal to
 # lower.tensors.fusion_barriers, across two passes.
 FUSION_BARRIER = "aotc.fusion_barrier"
+# Array of two integers on a memref.view: it has the elements whose index along one dimension is at
+# least the first and below the second; so have others of the same memory, along that dimension.
+# lower.passes.view_contiguous_slices → analysis.views.
+RANGE_ATTRIBUTE = "aotc.range"
 # String on an arith.select: the message of the check that its condition holds.
 # rewrites.checks.create_check → rewrites.checks.expand_checks, lower.tensors.constants,
 # lower.tensors.known_tensors, lower.passes.slice_elementwise, kernels.matmul.fusion.selection.

@@ -62,7 +62,7 @@ _METADATA = "memref.extract_strided_metadata"
 _TOUCHES_NONE = {
     *("memref.alloc", "memref.dim", "memref.get_global", "memref.cast", "memref.subview"),
     *("memref.reinterpret_cast", "memref.extract_strided_metadata", "memref.transpose"),
-    *("memref.expand_shape", "memref.collapse_shape", "cf.assert"),
+    *("memref.expand_shape", "memref.collapse_shape", "memref.view", "cf.assert"),
 }
 # Operations by which a function reads lists of numbers, and writes flags.
 _COMPARING = {"func.func", "func.return", "memref.load", "memref.store", "memref.dim"}

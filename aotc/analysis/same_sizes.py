@@ -79,6 +79,8 @@ def _origin(buffer: Any, dimension: int) -> tuple[Any, int | None]:
         return _origin_of_size(owner.operands[dynamic])
     if name == "memref.expand_shape":
         return _origin_of_size(owner.operands[1 + dynamic])
+    if name == "memref.view":
+        return _origin_of_size(owner.operands[2 + dynamic])
     if name == "memref.cast" and isinstance(owner.operands[0].type, ir.MemRefType):
         return _origin(owner.operands[0], dimension)
     if name == "memref.collapse_shape":

@@ -310,6 +310,20 @@ def test_transposed_convolutions(name: str, tmp_path: Path) -> None:
     check(program, dims, lambda b, h, w: (torch.randn(b, 3, h, w),), sizes, tmp_path)
 
 
+class Concatenated(nn.Module):
+    """Computes 16 channels, as many from these, and others from their neighbours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 16, 3, 1, 1), nn.Conv2d(45, 8, 1)
+        self.second, self.third = nn.Conv2d(16, 16, 1), nn.Conv2d(16, 13, 3, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one = self.first(x).relu()
+        two = self.second(one).relu() + one
+        return self.last(torch.cat([one, two, self.third(two).sigmoid()], 1))
+
+
 # Of images of any height and width: windows that keep within the image, or reach its padding.
 IMAGES: dict[str, Any] = {
     "within": nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 24, 3)),
@@ -327,6 +341,7 @@ IMAGES: dict[str, Any] = {
     ),
     "rounded up": nn.Sequential(nn.MaxPool2d(3, 2, ceil_mode=True), nn.Conv2d(3, 16, 1), nn.ReLU()),
     "pools": nn.Sequential(nn.MaxPool2d(3, 2, 1), nn.Conv2d(3, 8, 3), nn.AvgPool2d(3, 1, 1)),
+    "concatenated": Concatenated(),
 }
 
 

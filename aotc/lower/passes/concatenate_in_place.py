@@ -4,6 +4,10 @@ An elementwise operation that computes an operand gets the slice of the result a
 The operand's users read that slice, so that no operand is copied. A recurrent layer, for example,
 concatenates the states of all steps. An operand is only placed if it is contiguous in the result
 and starts at a vector's alignment, so that the kernels that write and read it do not change.
+
+Sizes after the dimension along which the operands are concatenated may be unknown, as those of
+images of any size. The slices then have a type that says nothing of their strides, which
+`aotc-view-contiguous-slices` changes when they are buffers.
 """
 
 from __future__ import annotations
@@ -16,10 +20,10 @@ from typing import Any
 from msgspec import Struct
 
 from aotc import ops
-from aotc.analysis.generics import has_reduction, origin
+from aotc.analysis.generics import RESHAPES, has_reduction, origin
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
-from aotc.slices import create_slice, extract_slice
+from aotc.slices import DYNAMIC, Mixed, create_slice, extract_slice
 
 # The widest vector that kernels may load, in bits.
 _ALIGNMENT_BITS = 512
@@ -50,17 +54,21 @@ class _Operand(Struct, frozen=True):
     dim: int
     start: int
 
-    def slice_numbers(self) -> tuple[list[int], list[int]]:
-        """The offsets and the sizes of this operand in the result."""
-        sizes = list(self.value.type.shape)
+    def slice_numbers(self, dynamic: Sequence[Any]) -> tuple[list[int], list[Mixed]]:
+        """The offsets and the sizes of this operand in the result; `dynamic` has its sizes that are
+        not static."""
+        values = iter(dynamic)
+        sizes = [next(values) if one == DYNAMIC else one for one in self.value.type.shape]
         return [self.start if i == self.dim else 0 for i in range(len(sizes))], sizes
 
 
 class _Producer(Struct, frozen=True):
-    """The elementwise operation that computes an operand."""
+    """The elementwise operation that computes an operand, and the operand's sizes that are not
+    static."""
 
     generic: Any
     operand: _Operand
+    sizes: list[Any]
 
 
 def _contiguous_operands(concat: Any) -> list[_Operand]:
@@ -69,19 +77,29 @@ def _contiguous_operands(concat: Any) -> list[_Operand]:
     (result,) = concat.results
     dim = ir.IntegerAttr(concat.attributes["dim"]).value
     type_ = result.type
-    if not type_.has_static_shape or math.prod(type_.shape[:dim]) != 1:
+    inner = list(type_.shape[dim + 1 :])
+    if math.prod(type_.shape[:dim]) != 1 or (DYNAMIC in inner and _is_returned(result)):
         return []
     if not isinstance(type_.element_type, (ir.FloatType, ir.IntegerType)):
         return []
     operands, start = [], 0
     for value in concat.operands:
-        if not value.type.has_static_shape:
+        if value.type.is_dynamic_dim(dim) or list(value.type.shape[dim + 1 :]) != inner:
             return []
         operands.append(_Operand(value, dim, start))
         start += value.type.shape[dim]
-    row_bits = math.prod(type_.shape[dim + 1 :]) * type_.element_type.width
+    # Multiples of this, if sizes are unknown.
+    row_bits = math.prod(one for one in inner if one != DYNAMIC) * type_.element_type.width
     is_aligned = all(operand.start * row_bits % _ALIGNMENT_BITS == 0 for operand in operands)
     return operands if is_aligned else []
+
+
+def _is_returned(value: Any) -> bool:
+    """Whether the tensor is a result of a function, a branch or a loop: it is then no buffer of its
+    own, whose slices can be views."""
+    return any(
+        user.name in ("func.return", "scf.yield") for user in ops.users_through(value, RESHAPES)
+    )
 
 
 def _producers(operands: Sequence[_Operand], concat: Any) -> list[_Producer]:
@@ -92,17 +110,21 @@ def _producers(operands: Sequence[_Operand], concat: Any) -> list[_Producer]:
         producer = _producer(operand, concat)
         if producer is not None:
             found.setdefault(producer.generic, producer)
-    return sorted(found.values(), key=functools.cmp_to_key(_order))
+    producers = sorted(found.values(), key=functools.cmp_to_key(_order))
+    # Other sizes are found to be the same ones where the operands are concatenated, which is after
+    # the operands are computed.
+    return [one for one in producers if one.sizes == producers[0].sizes]
 
 
 def _producer(operand: _Operand, concat: Any) -> _Producer | None:
     """The operation that computes the operand, if it can write into the concatenation: its output
     is an empty tensor, and has the operand's shape except for dimensions of size 1."""
     made = origin(operand.value)
+    shape = operand.value.type.shape
     # An operand without elements starts where the next one starts.
-    if 0 in operand.value.type.shape or not _is_rank_reduced(
-        made.type.shape, operand.value.type.shape
-    ):
+    if 0 in shape or not _is_rank_reduced(made.type.shape, shape):
+        return None
+    if not _keeps_sizes(operand.value):
         return None
     generic: Any = ops.defining(made)
     if generic is None or generic.name != "linalg.generic" or generic.block != concat.block:
@@ -112,7 +134,7 @@ def _producer(operand: _Operand, concat: Any) -> _Producer | None:
     empty = ops.defining(generic.operands[len(generic.operands) - 1])
     if empty is None or empty.name != "tensor.empty":
         return None
-    return _Producer(generic, operand)
+    return _Producer(generic, operand, list(empty.operands))
 
 
 def _is_rank_reduced(shape: Sequence[int], whole: Sequence[int]) -> bool:
@@ -126,17 +148,31 @@ def _is_rank_reduced(shape: Sequence[int], whole: Sequence[int]) -> bool:
     return not rest
 
 
+def _keeps_sizes(value: Any) -> bool:
+    """Whether each unknown size of a reshaped tensor is the one that it was reshaped from."""
+    while (owner := ops.defining(value)) is not None and owner.name in RESHAPES:
+        source = owner.operands[0]
+        larger = max(source.type, value.type, key=lambda type_: type_.rank)
+        for group in ops.groups_of(owner):
+            sizes = [larger.shape[i] for i in group if larger.shape[i] != 1]
+            if DYNAMIC in sizes and len(sizes) > 1:
+                return False
+        value = source
+    return True
+
+
 def _place(concat: Any, operands: Sequence[_Operand], producers: Sequence[_Producer]) -> None:
     (result,) = concat.results
+    sizes = producers[0].sizes
     with concat.location, ir.InsertionPoint(producers[0].generic):
-        whole = ops.create("tensor.empty", [], [result.type]).result
+        whole = ops.create("tensor.empty", sizes, [result.type]).result
     for producer in producers:
         whole = _write_into(whole, producer)
     placed = {producer.operand.start for producer in producers}
     with concat.location, ir.InsertionPoint(concat):
         for operand in operands:
             if operand.start not in placed:
-                whole = _insert(operand.value, whole, operand)
+                whole = _insert(operand.value, whole, operand, sizes)
     result.replace_all_uses_with(whole)
     ops.erase(concat)
 
@@ -151,11 +187,12 @@ def _write_into(whole: Any, producer: _Producer) -> Any:
     generic = producer.generic
     (made,) = generic.results
     with generic.location, ir.InsertionPoint(generic):
-        part = extract_slice(whole, made.type, *producer.operand.slice_numbers())
+        part = extract_slice(whole, made.type, *producer.operand.slice_numbers(producer.sizes))
     generic.operands[len(generic.operands) - 1] = part
     with generic.location, ir.InsertionPoint.after(generic):
-        return _insert(made, whole, producer.operand)
+        return _insert(made, whole, producer.operand, producer.sizes)
 
 
-def _insert(value: Any, whole: Any, operand: _Operand) -> Any:
-    return create_slice("tensor.insert_slice", [value, whole], whole.type, *operand.slice_numbers())
+def _insert(value: Any, whole: Any, operand: _Operand, sizes: Sequence[Any]) -> Any:
+    numbers = operand.slice_numbers(sizes)
+    return create_slice("tensor.insert_slice", [value, whole], whole.type, *numbers)

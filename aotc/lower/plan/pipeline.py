@@ -73,6 +73,7 @@ from aotc.lower.passes.sparsify import Sparsify
 from aotc.lower.passes.trim_windows import TrimWindows
 from aotc.lower.passes.unify_sizes import UnifySizes
 from aotc.lower.passes.verify_operations import Part, VerifyOperations
+from aotc.lower.passes.view_contiguous_slices import ViewContiguousSlices
 from aotc.lower.passes.widen_accumulators import WidenAccumulators
 from aotc.lower.passes.write_into_arguments import WriteIntoArguments
 from aotc.lower.plan.levels import Level
@@ -222,6 +223,7 @@ _TENSORS: tuple[Pass, ...] = (
     ),
     *_RESULTS,
     *_FREEING,
+    ViewContiguousSlices(),
     ParallelizeCopies(),
 )
 _SPARSE: tuple[Pass, ...] = (

@@ -65,3 +65,22 @@ func.func @f(%x: memref<12xf32>) {
         first, second, wide = (op.operation.results[0] for op in list(block.operations)[:3])
         assert are_disjoint(first, second)
         assert not are_disjoint(wide, second)
+
+
+def test_views_of_bytes_with_a_range() -> None:
+    text = """
+func.func @f(%x: memref<?xi8>, %i: index) {
+  %a = memref.view %x[%i][%i] {aotc.range = array<i64: 0, 4>} : memref<?xi8> to memref<4x?xf32>
+  %b = memref.view %x[%i][%i] {aotc.range = array<i64: 4, 6>} : memref<?xi8> to memref<2x?xf32>
+  %c = memref.view %x[%i][%i] {aotc.range = array<i64: 3, 6>} : memref<?xi8> to memref<3x?xf32>
+  %d = memref.view %x[%i][%i] : memref<?xi8> to memref<2x?xf32>
+  return
+}
+"""
+    with mlir.make_context():
+        module = ir.Module.parse(text)
+        block = module.body.operations[0].regions[0].blocks[0]
+        first, second, more, whole = (op.operation.results[0] for op in list(block.operations)[:4])
+        assert are_disjoint(first, second)
+        assert not are_disjoint(first, more)
+        assert not are_disjoint(second, whole)
