@@ -347,7 +347,7 @@ def create_if(condition: Any, body: Callable[[], object]) -> None:
         create("scf.yield")
 
 
-def create_either(condition: Any, then: Callable[[], None], other: Callable[[], None]) -> None:
+def create_either(condition: Any, then: Callable[[], object], other: Callable[[], object]) -> None:
     """`scf.if` without results, with both branches."""
     branch = create("scf.if", [condition], regions=2)
     for region, fill in zip(branch.regions, (then, other), strict=True):

@@ -48,6 +48,31 @@ def test_pools(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
+class PaddedRows(torch.nn.Module):
+    """Rows of images with several vectors of columns, the outer ones of which reach the padding."""
+
+    def forward(self, x: Any) -> Any:
+        return (
+            functional.max_pool2d(x, 3, 1, 1),
+            functional.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+            functional.max_pool2d(x, (3, 4), (1, 2), (1, 2), (1, 3)),
+            functional.avg_pool2d(x, (2, 5), 1, (1, 2), count_include_pad=False),
+            functional.avg_pool2d(functional.pad(x, (3, -1, 0, 2), value=1.5), 3, 2),
+            functional.pad(x.relu(), (17, 2, 1, 0), value=-1.0),
+        )
+
+
+@pytest.mark.parametrize("width", [33, 70])
+def test_padded_rows(width: int, tmp_path: Path) -> None:
+    x = torch.from_numpy(np.random.default_rng(5).standard_normal((2, 3, 9, width), np.float32))
+    x[0, 1, 4, ::7] = float("nan")
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    artifact = aotc.torch.build(PaddedRows(), (x,), name="pools", **files)
+    expected = [result.numpy() for result in PaddedRows()(x)]
+    for ours, theirs in zip(call(artifact, "pools", [x.numpy()], expected), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
 class Folds(torch.nn.Module):
     """Windows that overlap, that do not, and that leave places between them."""
 

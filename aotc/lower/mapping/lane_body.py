@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from aotc import ops
@@ -105,10 +105,16 @@ _NO_ADDRESS = -64
 
 class LaneBody:
     """`values` maps values of the body to vectors, or for indices to that of the first column.
-    Columns outside of the mask are not accessed."""
+    Columns outside of the mask are not accessed. The conditions `known` hold for all columns."""
 
-    def __init__(self, kinds: Kinds, values: dict[Any, Any], mask: Any | None) -> None:
-        self._kinds, self._values, self._mask = kinds, values, mask
+    def __init__(
+        self,
+        kinds: Kinds,
+        values: dict[Any, Any],
+        mask: Any | None,
+        known: Collection[Any] = (),
+    ) -> None:
+        self._kinds, self._values, self._mask, self._known = kinds, values, mask, known
         # Value of the body → the vector created for a value that is not a vector.
         self._made: dict[Any, Any] = {}
 
@@ -119,19 +125,20 @@ class LaneBody:
             self._access(access)
         elif self._kinds[operation.results[0]] != VECTOR:
             copy(operation, self._values)
+        elif operation.results[0] in self._known:
+            self._values[operation.results[0]] = splat(ops.constant(ops.integer(1), 1))
         else:
             (result,) = operation.results
-            made = ops.create(
-                operation.name,
-                [self.vector(operand) for operand in operation.operands],
-                [vector_of(result.type)],
-                ops.attributes_of(operation),
-            )
-            self._values[result] = made.result
+            operands = [self.vector(operand) for operand in operation.operands]
+            if operation.name == "arith.select" and self._known:
+                operands[0] = self._common(operation.operands[0]) or operands[0]
+            self._values[result] = ops.create(
+                operation.name, operands, [vector_of(result.type)], ops.attributes_of(operation)
+            ).result
 
     def inside(self, values: dict[Any, Any]) -> LaneBody:
         """The body of a nested loop, with additional `values`."""
-        return LaneBody(self._kinds, self._values | values, self._mask)
+        return LaneBody(self._kinds, self._values | values, self._mask, self._known)
 
     def here(self, value: Any) -> Any:
         """The value that replaces a value of the body."""
@@ -159,6 +166,18 @@ class LaneBody:
             self._made[value] = vector
         return self._made[value]
 
+    def _common(self, condition: Any) -> Any | None:
+        """The condition as one that all columns have in common; None if it may differ."""
+        if self._kinds[condition] == UNIFORM:
+            return self.here(condition)
+        if condition in self._known:
+            return ops.constant(ops.integer(1), 1)
+        owner = ops.defining(condition)
+        if owner is None or owner.name != "arith.andi":
+            return None
+        left, right = map(self._common, owner.operands)
+        return left and right and ops.binary("arith.andi", left, right)
+
     # --- Accesses ---
 
     def _is_of_columns(self, access: Access) -> bool:
@@ -174,11 +193,12 @@ class LaneBody:
         indices, mask = access.indices, self._mask
         load: Callable[..., Any] = _load
         if padded is not None:
-            indices, own = padded.indices, self.vector(padded.condition)
+            indices, condition = padded.indices, padded.condition
             if mask is None:
-                load, mask = _load_padded, own
+                load, mask = _load_padded, self._common(condition) or self.vector(condition)
             else:
-                mask = _of_no_known_element(ops.binary("arith.andi", own, mask), memref)
+                both = ops.binary("arith.andi", self.vector(condition), mask)
+                mask = _of_no_known_element(both, memref)
         here = [self._values.get(index, index) for index in indices]
         stride = self._kinds[indices[-1]]
         if stride == VECTOR:
@@ -195,15 +215,21 @@ class LaneBody:
 
 
 def _load_padded(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: Any) -> Any:
-    """Loads the elements in the mask. Away from the edges these are all elements, and a load
-    without a mask takes a fraction of the time."""
-    kind = {"kind": ir.Attribute.parse("#vector.kind<and>")}
-    is_whole = ops.create("vector.reduction", [mask], [ops.integer(1)], kind).result
+    """Loads the elements in the mask, or all of them if `mask` is a condition that holds. Away from
+    the edges these are all elements, and a load without a mask takes a fraction of the time."""
+    is_whole, is_vector = mask, isinstance(mask.type, ir.VectorType)
+    if is_vector:
+        kind = {"kind": ir.Attribute.parse("#vector.kind<and>")}
+        is_whole = ops.create("vector.reduction", [mask], [ops.integer(1)], kind).result
     branch = ops.create("scf.if", [is_whole], [vector_of(type_)], regions=2)
     for region, is_all in zip(branch.regions, (True, False), strict=True):
         with ir.InsertionPoint(region.blocks.append()):
-            own = None if is_all else _of_no_known_element(mask, memref)
-            ops.create("scf.yield", [_load(memref, indices, type_, stride, own)])
+            if is_all or is_vector:
+                own = None if is_all else _of_no_known_element(mask, memref)
+                loaded = _load(memref, indices, type_, stride, own)
+            else:
+                loaded = ops.constant(vector_of(type_), 0)
+            ops.create("scf.yield", [loaded])
     return branch.result
 
 

@@ -7,6 +7,7 @@ of partial results, and combines their lanes at the end of the row.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from aotc.chips import WARP
 from aotc.lower.mapping.blocks import BlockShape
 from aotc.lower.mapping.build import ULT, create_launch, create_loop
 from aotc.lower.mapping.columns import Columns
+from aotc.lower.mapping.guards import guards_of
 from aotc.lower.mapping.lane_body import LaneBody, compute
 from aotc.lower.mapping.lane_kinds import UNIFORM, Kinds
 from aotc.lower.mapping.nest import (
@@ -186,6 +188,8 @@ class _RowLoop:
         self._columns, self._kinds, self._values = columns, kinds, values
         *self._outer, self._inner = columns.dimensions(values)
         self._partials = [Partials.of(accumulator) for accumulator in columns.accumulators]
+        # Of rows that are reduced, the number of vectors at a time determines the result.
+        self._guards = [] if self._partials else guards_of(columns, kinds)
 
     def build(self) -> None:
         vectors = self._count_vectors()
@@ -205,6 +209,8 @@ class _RowLoop:
     def _count_vectors(self) -> int:
         """The number of vectors at a time. It is the same for static and dynamic row lengths, and
         so are the bits of a sum."""
+        if self._guards:
+            return 1
         has_functions = any(op.name.startswith("math.") for op in self._columns.body)
         is_deep = has_functions or not self._partials
         wanted = _FEW_VECTORS if is_deep else _MOST_VECTORS
@@ -232,7 +238,18 @@ class _RowLoop:
         several, one = ops.constant_index(vectors * LANES), ops.constant_index(LANES)
         own = sum(len(partials.kinds) for partials in self._partials)
 
+        def inside_or_not(position: Any, values: list[Any]) -> list[Any]:
+            ops.create_either(
+                self._is_inside(position),
+                lambda: self._vectors(variables, [position], [], None, inside=True),
+                lambda: self._vectors(variables, [position], [], None),
+            )
+            return values
+
         def whole(count: int) -> Callable[[Any, list[Any]], list[Any]]:
+            if self._guards:
+                return inside_or_not
+
             def body(position: Any, values: list[Any]) -> list[Any]:
                 starts = [_add(position, number * LANES) for number in range(count)]
                 found = self._vectors(variables, starts, values[: own * count], None)
@@ -257,17 +274,35 @@ class _RowLoop:
         # It has at most one iteration.
         return create_loop(last, trips, one, carried, rest)
 
+    def _is_inside(self, position: Any) -> Any:
+        """Whether all guards hold for the vector of columns at a position."""
+        first, last = (
+            induction_values([self._inner], _add(position, number))[0] for number in (0, LANES - 1)
+        )
+        found = [
+            guard.holds(first, last, lambda value: self._values.get(value, value))
+            for guard in self._guards
+        ]
+        return functools.reduce(functools.partial(ops.binary, "arith.andi"), found)
+
     def _vectors(
-        self, variables: list[Any], starts: Sequence[Any], carried: Sequence[Any], mask: Any | None
+        self,
+        variables: list[Any],
+        starts: Sequence[Any],
+        carried: Sequence[Any],
+        mask: Any | None,
+        *,
+        inside: bool = False,
     ) -> list[Any]:
         """The body for the vectors of columns that begin at `starts`, each operation for all of
-        them."""
+        them. `inside`: all guards hold."""
         columns = self._columns
         copies = []
         for start in starts:
             (column,) = induction_values([self._inner], start)
             named = zip(columns.variables, [*variables, column], strict=True)
-            copies.append(LaneBody(self._kinds, self._values | dict(named), mask))
+            known = [guard.condition for guard in self._guards] if inside else []
+            copies.append(LaneBody(self._kinds, self._values | dict(named), mask, known))
         compute(copies, columns.body)
         return [
             value
