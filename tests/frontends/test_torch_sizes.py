@@ -342,6 +342,11 @@ IMAGES: dict[str, Any] = {
     "rounded up": nn.Sequential(nn.MaxPool2d(3, 2, ceil_mode=True), nn.Conv2d(3, 16, 1), nn.ReLU()),
     "pools": nn.Sequential(nn.MaxPool2d(3, 2, 1), nn.Conv2d(3, 8, 3), nn.AvgPool2d(3, 1, 1)),
     "concatenated": Concatenated(),
+    # Of 513 points, one follows whole vectors of columns, and of 594 two.
+    "many channels": nn.Sequential(
+        nn.Conv2d(3, 128, 1), nn.ReLU(), nn.Conv2d(128, 40, 1), nn.Conv2d(40, 24, 3, 1, 1)
+    ),
+    "many channels, strided": nn.Sequential(nn.Conv2d(3, 40, 3, 4), nn.Conv2d(40, 24, 3, 1)),
 }
 
 

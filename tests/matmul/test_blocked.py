@@ -83,9 +83,9 @@ class Case:
         return made.replace(") {", ") attributes {llvm.emit_c_interface} {", 1)
 
 
-def known_problem(m: int, n: int, k: int) -> Problem:
+def known_problem(m: int | None, n: int | None, k: int) -> Problem:
     shapes = ((m, k), (k, n), (m, n))
-    types = ("x".join(map(str, shape)) for shape in shapes)
+    types = ("x".join("?" if one is None else str(one) for one in shape) for shape in shapes)
     matrices = (
         Matrix(f"memref<{type_}xf32>", "f32", shape, shape[1], 4)
         for type_, shape in zip(types, shapes, strict=True)
@@ -247,6 +247,41 @@ def test_known_sizes(known: Library, number: int) -> None:
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
     size = np.abs(wide_a) @ np.abs(wide_b)
     assert np.all(np.abs(c - wide_a @ wide_b) <= size * 1e-7 * (k + 1))
+
+
+LENGTHS = (16, 96, 300)
+
+
+def columns_text(k: int) -> str:
+    problem = known_problem(13, None, k)
+    text = CPU_BLOCKED.function(problem, CPU_BLOCKED.variants(problem)[0], f"columns_{k}")
+    return text.replace(") {", ") attributes {llvm.emit_c_interface} {", 1)
+
+
+@pytest.fixture(scope="module")
+def columns(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    def make(folder: Path) -> None:
+        build_library("\n".join(map(columns_text, LENGTHS)), folder, name="columns")
+
+    folder = made_once(shared_folder(tmp_path_factory) / "columns", make)
+    return Library(folder / "lib" / "libcolumns.so", folder / "columns.json")
+
+
+@pytest.mark.parametrize("k", LENGTHS)
+@pytest.mark.parametrize("n", [1, 3, 20, 21, 33, 190, 196, 197])
+def test_an_unknown_number_of_columns(columns: Library, k: int, n: int) -> None:
+    """Up to four columns behind the last whole vector may be multiplied by vectors along K."""
+    rng = np.random.default_rng(n)
+    a, b, c = (rng.uniform(-1, 1, s).astype(np.float32) for s in ((13, k), (k, n), (13, n)))
+    columns.call(f"columns_{k}", at_end_of_page(a), at_end_of_page(b), c)
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    size = np.abs(wide_a) @ np.abs(wide_b)
+    assert np.all(np.abs(c - wide_a @ wide_b) <= size * 1e-7 * (k + 1))
+
+
+def test_sums_of_vectors_along_k_are_worth_it() -> None:
+    """A short K is shorter than the sums of the vectors."""
+    assert ["vector.shuffle" in columns_text(k) for k in LENGTHS] == [False, True, True]
 
 
 def test_types_without_a_lowering_are_refused() -> None:

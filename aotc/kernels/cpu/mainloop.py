@@ -129,21 +129,22 @@ class Mainloop:
     def multiply_columns(
         self,
         part: tuple[Number, Number],
-        columns: tuple[Number, int],
+        columns: tuple[Number, Number, int],
         of_b: Buffer,
         first: Condition,
     ) -> None:
         """Adds A · B to C for a few columns, by dot products along K. `part` is the number of rows
-        and of elements along K, `columns` is the first column and the number of columns. If `first`
-        holds, C's previous values are taken as 0. `of_b` is indexed by (column - first column, k).
-        A's rows are contiguous along K. The order of the additions differs from `multiply`: an
-        element of C has a partial sum for each element of a vector."""
-        b, (start, count) = self.b, columns
-        if count == 1:
+        and of elements along K, `columns` is the first column, the number of columns, and the
+        number of those that may be computed: with AVX-512, all of them are. If `first` holds, C's
+        previous values are taken as 0. `of_b` is indexed by (column - first column, k). A's rows
+        are contiguous along K. The order of the additions differs from `multiply`: an element of C
+        has a partial sum for each element of a vector."""
+        b, (start, count, most) = self.b, columns
+        if most == 1:
             self._multiply_columns(part, start, [0], of_b, first)
             return
         with b.where(has_level(b, AVX512)) as branch:
-            self._multiply_columns(part, start, range(count), of_b, first)
+            self._multiply_columns(part, start, range(most), of_b, first)
         with branch.otherwise(), b.loop(0, count) as column:
             self._multiply_columns(part, start, [column.index], of_b, first)
 

@@ -43,8 +43,11 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueBuilde
 # its share, but the smaller a tile is, the larger is the fraction of its time for packing.
 _ENOUGH_BLOCKS = {2: 20, 1: 64}
 _ENOUGH_COLUMNS = 12
-# At most this number of columns past the last whole vector are computed by dot products along K.
-_MOST_APART = 6
+# At most this number of columns past the last whole vector are computed by dot products along K. Of
+# an unknown number of columns, as many are always computed.
+_MOST_APART, _UNKNOWN_APART = 6, 4
+# Along a shorter K, those four take about as long as a vector.
+_LEAST_K_APART = 96
 # Rows of the packed A begin in different sets of a cache.
 ROW_GAP_BYTES = 64
 
@@ -203,11 +206,24 @@ class Kernel(CpuKernel):
     @property
     def columns_apart(self) -> int:
         """The number of columns past the last whole vector that are computed by dot products, as
-        they would be a small part of a vector."""
-        if self.columns is None or not self.has_rows_along_k:
+        they would be a small part of a vector. If the number of columns is unknown, the largest
+        one; a tile may have none."""
+        if not self.has_rows_along_k:
             return 0
+        if self.columns is None:
+            return _UNKNOWN_APART if (self.problem.k or 0) >= _LEAST_K_APART else 0
         rest = self.columns % self.width
         return rest if rest <= _MOST_APART else 0
+
+    def end_of_vectors(self, tile: Tile) -> Number:
+        """The end of the columns of a tile that are computed as vectors."""
+        if not self.columns_apart:
+            return tile.columns
+        whole = self.whole(tile.columns, self.width)
+        if self.columns is not None:
+            return whole
+        is_apart = compare("sle", tile.columns - whole, self.columns_apart)
+        return select(is_apart, whole, tile.columns)
 
     @property
     def has_rows_along_k(self) -> bool:
@@ -287,20 +303,20 @@ class Kernel(CpuKernel):
     def multiply_step(self, tile: Tile, step: Step) -> None:
         """Computes one step along K: whole vectors of columns in place, then packed columns, then
         columns by dot products."""
-        whole = self.whole(tile.columns, self.width)
+        start: Number = 0
+        end, has_rest = self.end_of_vectors(tile), True
         if self.reads_b:
-            self.multiply_in_place(tile, step, whole)
-            has_rest = self.columns is None or self.columns % self.width != 0
-            packed = whole, tile.columns
-        else:
-            has_rest, packed = True, (0, whole if self.columns_apart else tile.columns)
-        if has_rest and not (self.reads_b and self.columns_apart):
-            with self.b.where(compare("slt", *packed)):
-                self.pack_b(tile, step, packed[0])
-                self.multiply(tile, step, packed, is_packed_b=True)
+            start = self.whole(tile.columns, self.width)
+            self.multiply_in_place(tile, step, start)
+            columns = self.columns
+            has_rest = columns is None or not (self.columns_apart or columns % self.width == 0)
+        if has_rest:
+            with self.b.where(compare("slt", start, end)):
+                self.pack_b(tile, step, start)
+                self.multiply(tile, step, (start, end), is_packed_b=True)
         if self.columns_apart:
-            with self.b.where(compare("slt", whole, tile.columns)):
-                self.multiply_columns(tile, step, whole)
+            with self.b.where(compare("slt", end, tile.columns)):
+                self.multiply_columns(tile, step, end)
 
     def multiply(
         self,
@@ -331,13 +347,14 @@ class Kernel(CpuKernel):
         self.multiply(tile, step, (0, stop), is_packed_b=False)
 
     def multiply_columns(self, tile: Tile, step: Step, start: Number) -> None:
-        """Computes the `columns_apart` columns from `start` on by dot products."""
+        """Computes the columns from `start` on by dot products, `columns_apart` at a time."""
         mainloop, is_first = self._mainloop(tile, step, is_packed_b=True)
-        count = self.columns_apart
+        most = self.columns_apart
+        count = most if self.columns is not None else tile.columns - start
         with self.b.loop(0, count) as loop:
             self.pack_column(tile, step, start + loop.index, loop.index)
         part = tile.rows, step.count
-        mainloop.multiply_columns(part, (start, count), self.packed_columns, is_first)
+        mainloop.multiply_columns(part, (start, count, most), self.packed_columns, is_first)
 
     def _mainloop(self, tile: Tile, step: Step, *, is_packed_b: bool) -> tuple[Mainloop, Condition]:
         operands = _Operands(self, tile, step, is_packed_b)

@@ -356,12 +356,11 @@ class WinogradKernel(blocked.Kernel):
     def multiply_step(self, tile: Tile, step: Step) -> None:
         """See the base class. Values past the last tile are multiplied, too, unless the last
         columns are computed by dot products."""
-        whole = self.whole(tile.columns, self.width)
-        stop = whole if self.columns_apart else tile.columns
-        self.multiply(tile, step, (0, stop), is_packed_b=False)
+        end = self.end_of_vectors(tile)
+        self.multiply(tile, step, (0, end), is_packed_b=False)
         if self.columns_apart:
-            with self.b.where(compare("slt", whole, tile.columns)):
-                self.multiply_columns(tile, step, whole)
+            with self.b.where(compare("slt", end, tile.columns)):
+                self.multiply_columns(tile, step, end)
 
     # --- C -------------------------------------------------------------------------------------
 
