@@ -324,6 +324,19 @@ class Concatenated(nn.Module):
         return self.last(torch.cat([one, two, self.third(two).sigmoid()], 1))
 
 
+class Halves(nn.Module):
+    """Computes 32 channels, and 16 from the second half of these, as blocks of YOLO do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 32, 1), nn.Conv2d(48, 8, 1)
+        self.second = nn.Conv2d(16, 16, 3, 1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        one, two = self.first(x).sigmoid().chunk(2, 1)
+        return self.last(torch.cat([one, two, two + self.second(two).relu()], 1))
+
+
 # Of images of any height and width: windows that keep within the image, or reach its padding.
 IMAGES: dict[str, Any] = {
     "within": nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 24, 3)),
@@ -342,6 +355,7 @@ IMAGES: dict[str, Any] = {
     "rounded up": nn.Sequential(nn.MaxPool2d(3, 2, ceil_mode=True), nn.Conv2d(3, 16, 1), nn.ReLU()),
     "pools": nn.Sequential(nn.MaxPool2d(3, 2, 1), nn.Conv2d(3, 8, 3), nn.AvgPool2d(3, 1, 1)),
     "concatenated": Concatenated(),
+    "halves": Halves(),
     # Of 513 points, one follows whole vectors of columns, and of 594 two.
     "many channels": nn.Sequential(
         nn.Conv2d(3, 128, 1), nn.ReLU(), nn.Conv2d(128, 40, 1), nn.Conv2d(40, 24, 3, 1, 1)

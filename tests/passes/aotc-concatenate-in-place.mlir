@@ -190,3 +190,32 @@ func.func @others(%x: tensor<16x?xf32>, %h: index, %w: index, %v: index) -> (ten
 
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-4: tensor.concat
+
+// Halves of one tensor that follow each other are the tensor, which is written in place; a half that
+// does not follow the other one stays a slice.
+func.func @halves(%x: tensor<32x?x?xf32>, %h: index, %w: index) -> (f32, f32) {
+  %c0 = arith.constant 0 : index
+  %e = tensor.empty(%h, %w) : tensor<32x?x?xf32>
+  %a = linalg.generic {indexing_maps = [#im, #im], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<32x?x?xf32>) outs(%e : tensor<32x?x?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.tanh %in : f32
+    linalg.yield %0 : f32
+  } -> tensor<32x?x?xf32>
+  %image = tensor.expand_shape %a [[0, 1], [2], [3]] output_shape [1, 32, %h, %w] : tensor<32x?x?xf32> into tensor<1x32x?x?xf32>
+  %s = tensor.extract_slice %image[0, 0, 0, 0] [1, 16, %h, %w] [1, 1, 1, 1] : tensor<1x32x?x?xf32> to tensor<16x?x?xf32>
+  %first = tensor.expand_shape %s [[0, 1], [2], [3]] output_shape [1, 16, %h, %w] : tensor<16x?x?xf32> into tensor<1x16x?x?xf32>
+  %second = tensor.extract_slice %image[0, 16, 0, 0] [1, 16, %h, %w] [1, 1, 1, 1] : tensor<1x32x?x?xf32> to tensor<1x16x?x?xf32>
+  %one = tensor.concat dim(1) %second, %first, %second, %first : (tensor<1x16x?x?xf32>, tensor<1x16x?x?xf32>, tensor<1x16x?x?xf32>, tensor<1x16x?x?xf32>) -> tensor<1x64x?x?xf32>
+  %p = tensor.extract %one[%c0, %c0, %c0, %c0] : tensor<1x64x?x?xf32>
+  %other = tensor.concat dim(1) %first, %first : (tensor<1x16x?x?xf32>, tensor<1x16x?x?xf32>) -> tensor<1x32x?x?xf32>
+  %q = tensor.extract %other[%c0, %c0, %c0, %c0] : tensor<1x32x?x?xf32>
+  return %p, %q : f32, f32
+}
+
+// CHECK-LABEL: func.func @halves
+// CHECK: %[[E:.*]] = tensor.empty(%arg1, %arg2) : tensor<1x64x?x?xf32>
+// CHECK: %[[P:.*]] = tensor.extract_slice %[[E]][0, 16, 0, 0] [1, 32, %arg1, %arg2]
+// CHECK: linalg.generic {{.*}} outs(%[[P]] : tensor<32x?x?xf32>)
+// CHECK: %[[SECOND:.*]] = tensor.extract_slice {{.*}} to tensor<1x16x?x?xf32>
+// CHECK: tensor.insert_slice %[[SECOND]] into %{{.*}}[0, 0, 0, 0] [1, 16, %arg1, %arg2]
+// CHECK: tensor.concat dim(1)

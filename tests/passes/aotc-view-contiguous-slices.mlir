@@ -54,3 +54,27 @@ func.func @others(%h: index, %w: index, %i: index) {
 // CHECK-LABEL: func.func @others
 // CHECK-COUNT-5: memref.subview
 // CHECK-NOT: memref.view
+
+// A half of the channels is a view of the same bytes. What is no view of these keeps its strides, and
+// the slice that it is taken from, too.
+func.func @halves(%h: index, %w: index) {
+  %z = arith.constant 0.0 : f32
+  %a = memref.alloc(%h, %w) : memref<1x96x?x?xf32>
+  %s = memref.subview %a[0, 32, 0, 0] [1, 32, %h, %w] [1, 1, 1, 1] : memref<1x96x?x?xf32> to memref<32x?x?xf32, strided<[?, ?, 1], offset: ?>>
+  %e = memref.expand_shape %s [[0, 1], [2], [3]] output_shape [1, 32, %h, %w] : memref<32x?x?xf32, strided<[?, ?, 1], offset: ?>> into memref<1x32x?x?xf32, strided<[?, ?, ?, 1], offset: ?>>
+  %half = memref.subview %e[0, 16, 0, 0] [1, 16, %h, %w] [1, 1, 1, 1] : memref<1x32x?x?xf32, strided<[?, ?, ?, 1], offset: ?>> to memref<16x?x?xf32, strided<[?, ?, 1], offset: ?>>
+  linalg.fill ins(%z : f32) outs(%half : memref<16x?x?xf32, strided<[?, ?, 1], offset: ?>>)
+  %t = memref.subview %a[0, 64, 0, 0] [1, 32, %h, %w] [1, 1, 1, 1] : memref<1x96x?x?xf32> to memref<32x?x?xf32, strided<[?, ?, 1], offset: ?>>
+  %row = memref.subview %t[0, 0, 0] [32, 1, %w] [1, 1, 1] : memref<32x?x?xf32, strided<[?, ?, 1], offset: ?>> to memref<32x1x?xf32, strided<[?, ?, 1], offset: ?>>
+  linalg.fill ins(%z : f32) outs(%row : memref<32x1x?xf32, strided<[?, ?, 1], offset: ?>>)
+  memref.dealloc %a : memref<1x96x?x?xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @halves
+// CHECK: %[[WHOLE:.*]] = memref.view {{.*}} to memref<1x96x?x?xf32>
+// CHECK: memref.view {{.*}} {aotc.range = array<i64: 32, 64>} : memref<?xi8> to memref<32x?x?xf32>
+// CHECK: %[[HALF:.*]] = memref.view {{.*}} {aotc.range = array<i64: 48, 64>} : memref<?xi8> to memref<16x?x?xf32>
+// CHECK: linalg.fill ins({{.*}}) outs(%[[HALF]] :
+// CHECK: %[[T:.*]] = memref.subview %[[WHOLE]][0, 64, 0, 0]
+// CHECK: memref.subview %[[T]]

@@ -13,6 +13,7 @@ images of any size. The slices then have a type that says nothing of their strid
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +24,7 @@ from aotc import ops
 from aotc.analysis.generics import RESHAPES, has_reduction, origin
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
-from aotc.slices import DYNAMIC, Mixed, create_slice, extract_slice
+from aotc.slices import DYNAMIC, Mixed, create_slice, extract_slice, mixed_lists
 
 # The widest vector that kernels may load, in bits.
 _ALIGNMENT_BITS = 512
@@ -37,7 +38,8 @@ class ConcatenateInPlace(OwnPass, frozen=True):
 
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
-            for concat in ops.find(lowering.module.operation, "tensor.concat"):
+            for found in ops.find(lowering.module.operation, "tensor.concat"):
+                concat = _merge_parts(found)
                 operands = _contiguous_operands(concat)
                 producers = _producers(operands, concat)
                 if producers:
@@ -69,6 +71,64 @@ class _Producer(Struct, frozen=True):
     generic: Any
     operand: _Operand
     sizes: list[Any]
+
+
+def _merge_parts(concat: Any) -> Any:
+    """Replaces operands that are all parts of one tensor, in order, by the tensor: it is written in
+    place as a whole. Returns the concatenation."""
+    dim = ir.IntegerAttr(concat.attributes["dim"]).value
+    operands = list[Any]()
+    pending = list[tuple[Any, Any, int]]()  # operands, the tensor of which they are, and their ends
+    for value in concat.operands:
+        source, start, end = _part_of(value, dim) or (value, 0, value.type.get_dim_size(dim))
+        is_next = start > 0 and pending and pending[-1][1] == source and pending[-1][2] == start
+        if not is_next:
+            pending = []
+        operands.append(value)
+        if is_next or start == 0:
+            pending.append((value, source, end))
+        if len(pending) > 1 and end == source.type.get_dim_size(dim):
+            operands[-len(pending) :] = [source]
+            pending = []
+    if len(operands) == len(concat.operands):
+        return concat
+    with concat.location, ir.InsertionPoint(concat):
+        attributes = ops.attributes_of(concat)
+        merged = ops.create("tensor.concat", operands, [concat.results[0].type], attributes)
+    ops.replace(concat, list(merged.results))
+    return merged
+
+
+def _part_of(value: Any, dim: int) -> tuple[Any, int, int] | None:
+    """The tensor of which the value is a part along a dimension, and the part's first index and its
+    end."""
+    sliced = origin(value)
+    owner = ops.defining(sliced)
+    if owner is None or owner.name != "tensor.extract_slice" or not _keeps_sizes(value):
+        return None
+    source = owner.operands[0]
+    offsets, sizes, strides = mixed_lists(owner)
+    whole = _known_sizes(source)
+    shape, rank = value.type.shape, value.type.rank
+    if whole is None or source.type.rank != rank or not _is_rank_reduced(sliced.type.shape, shape):
+        return None
+    others = [i for i in range(rank) if i != dim]
+    is_along = all(offsets[i] == 0 and sizes[i] == whole[i] for i in others)
+    is_known = isinstance(offsets[dim], int) and isinstance(sizes[dim], int)
+    if not (is_along and is_known) or any(one != 1 for one in strides):
+        return None
+    return source, offsets[dim], offsets[dim] + sizes[dim]
+
+
+def _known_sizes(tensor: Any) -> list[Mixed] | None:
+    """The sizes of a tensor; None if there are no values for those that are not static."""
+    if tensor.type.has_static_shape:
+        return list(tensor.type.shape)
+    owner = ops.defining(tensor)
+    if owner is None or owner.name != "tensor.expand_shape":
+        return None
+    values = itertools.islice(owner.operands, 1, None)
+    return [next(values) if one == DYNAMIC else one for one in tensor.type.shape]
 
 
 def _contiguous_operands(concat: Any) -> list[_Operand]:

@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from aotc import ops
 from aotc.attributes import RANGE_ATTRIBUTE
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import ir
 from aotc.sizes import element_bytes
-from aotc.slices import Mixed, mixed_lists
+from aotc.slices import DYNAMIC, Mixed, mixed_lists
 
 _RESHAPES = ("memref.expand_shape", "memref.collapse_shape")
 # As `aotc-concatenate-in-place` aligns slices, in bytes.
 _ALIGNMENT = 64
 # Users for which the type of the buffer does not determine that of a result.
 _USERS = ("memref.dim", "memref.load", "memref.store", "memref.copy", "memref.dealloc")
+# A size that equals no other one.
+_UNKNOWN = float("nan")
 
 
 class ViewContiguousSlices(OwnPass, frozen=True):
@@ -36,9 +40,24 @@ class ViewContiguousSlices(OwnPass, frozen=True):
     def run(self, lowering: Lowering) -> None:
         with lowering.module.context:
             for alloc in ops.find(lowering.module.operation, "memref.alloc"):
-                slices = [user for user in _users(alloc.results[0]) if _is_slice(user, alloc)]
-                if slices and _is_plain(alloc.results[0].type):
-                    _view(alloc, slices)
+                (result,) = alloc.results
+                if not _is_plain(result.type):
+                    continue
+                whole = _Part(result, _sizes(result.type, alloc.operands))
+                slices = [(user, _slice(user, whole)) for user in _users(result)]
+                found = [(user, one) for user, one in slices if one and _has_plain_users(one)]
+                if found:
+                    _view(alloc, found)
+
+
+class _Part(Struct, frozen=True):
+    """A contiguous part of a buffer: its sizes, the range of its elements' indices along the
+    dimension of which it is a part, and the sizes behind that dimension."""
+
+    value: Any
+    sizes: list[Mixed]
+    range: tuple[int, int] = (0, 0)
+    inner: list[Mixed] | None = None
 
 
 def _users(value: Any) -> list[Any]:
@@ -47,117 +66,134 @@ def _users(value: Any) -> list[Any]:
 
 def _is_plain(type_: Any) -> bool:
     """Whether it is the type of numbers in a buffer of unknown size, without a layout."""
-    if type_.has_static_shape:
-        return False
-    return type_.memory_space is None and _is_identity(type_) and _bytes(type_) is not None
+    is_identity = type_.affine_map == ir.AffineMap.get_identity(type_.rank)
+    is_known = type_.has_static_shape or type_.memory_space is not None or not is_identity
+    return not is_known and _bytes(type_) > 0
 
 
-def _is_identity(type_: Any) -> bool:
-    return bool(type_.affine_map == ir.AffineMap.get_identity(type_.rank))
-
-
-def _bytes(type_: Any) -> int | None:
-    """The bytes of an element; None if the data layout may pad it."""
+def _bytes(type_: Any) -> int:
+    """The bytes of an element; 0 if the data layout may pad it."""
     element = type_.element_type
     is_number = isinstance(element, (ir.FloatType, ir.IntegerType)) and element.width >= 8
-    return element_bytes(element) if is_number else None
+    return (is_number and element_bytes(element)) or 0
 
 
-def _is_slice(user: Any, alloc: Any) -> bool:
-    """Whether an operation takes a contiguous slice of the buffer, whose type hides that."""
-    if user.name != "memref.subview" or _is_identity(user.results[0].type):
-        return False
-    sizes = list(_mixed_sizes(alloc))
-    offsets, own, strides = mixed_lists(user)
-    dim = _sliced(user, alloc)
-    return (
-        dim is not None
-        and isinstance(offsets[dim], int)
-        and offsets[dim] * _step(alloc, dim) % _ALIGNMENT == 0
-        and all(one == 1 for one in (*sizes[:dim], *strides))
-        and all(isinstance(one, int) for one in (*offsets, own[dim]))
-        and own[dim + 1 :] == sizes[dim + 1 :]
-        and _has_plain_users(user.results[0])
-    )
+def _sizes(type_: Any, dynamic: Sequence[Any]) -> list[Mixed]:
+    values = iter(dynamic)
+    return [next(values) if size == DYNAMIC else size for size in type_.shape]
 
 
-def _sliced(subview: Any, alloc: Any) -> int | None:
-    """The dimension along which a slice is a part of the buffer; None if there are several."""
-    offsets, own, _ = mixed_lists(subview)
-    sizes = _mixed_sizes(alloc)
-    parts = [i for i, size in enumerate(sizes) if own[i] != size or offsets[i] != 0]
-    return parts[0] if len(parts) == 1 else None
+def _slice(subview: Any, source: _Part) -> _Part | None:
+    """The part that a `memref.subview` is, if it is one of at most one dimension, is contiguous
+    and begins at a vector's alignment."""
+    if subview.name != "memref.subview":
+        return None
+    (result,) = subview.results
+    offsets, own, strides = mixed_lists(subview)
+    different = [i for i, one in enumerate(source.sizes) if own[i] != one or offsets[i] != 0]
+    sizes = _sizes(result.type, [one for one in own if not isinstance(one, int)])
+    if any(one != 1 for one in strides) or len(different) > 1:
+        return None
+    if not different:
+        return _Part(result, sizes, source.range, source.inner)
+    (dim,) = different
+    inner = [one for one in source.sizes[dim + 1 :] if one != 1]
+    if source.inner not in (None, inner) or any(one != 1 for one in source.sizes[:dim]):
+        return None
+    if not isinstance(offsets[dim], int) or not isinstance(own[dim], int):
+        return None
+    first = source.range[0] + offsets[dim]
+    if first * _step(result.type, inner) % _ALIGNMENT != 0:
+        return None
+    return _Part(result, sizes, (first, first + own[dim]), inner)
 
 
-def _step(alloc: Any, dim: int) -> int:
-    """The bytes between adjacent elements along a dimension, without the factors of unknown
-    sizes."""
-    inner = list(_mixed_sizes(alloc))[dim + 1 :]
-    return (_bytes(alloc.results[0].type) or 1) * math.prod(
-        one for one in inner if isinstance(one, int)
-    )
+def _step(type_: Any, inner: Sequence[Mixed]) -> int:
+    """The bytes between adjacent elements, without the factors of unknown sizes."""
+    return _bytes(type_) * math.prod(one for one in inner if isinstance(one, int))
 
 
-def _mixed_sizes(alloc: Any) -> Iterator[Mixed]:
-    type_, values = alloc.results[0].type, iter(alloc.operands)
-    for i, size in enumerate(type_.shape):
-        yield next(values) if type_.is_dynamic_dim(i) else size
-
-
-def _has_plain_users(value: Any) -> bool:
+def _has_plain_users(part: _Part) -> bool:
+    """Whether all users may have the part as a buffer without a layout."""
     return all(
         user.name in _USERS or user.name.startswith("linalg.")
-        for user in ops.users_through(value, _RESHAPES)
+        if inner is None
+        else _has_plain_users(inner)
+        for user, inner in _inner_parts(part)
     )
 
 
-def _view(alloc: Any, slices: list[Any]) -> None:
+def _inner_parts(part: _Part) -> Iterator[tuple[Any, _Part | None]]:
+    """The users of a part, and the part that each of them is, if it is one."""
+    for user in _users(part.value):
+        if user.name in _RESHAPES:
+            sizes = _reshaped(user, part.sizes)
+            yield user, _Part(user.results[0], sizes, part.range, part.inner)
+        else:
+            yield user, _slice(user, part)
+
+
+def _reshaped(reshape: Any, sizes: Sequence[Mixed]) -> list[Mixed]:
+    type_ = reshape.results[0].type
+    if reshape.name == "memref.expand_shape":
+        return _sizes(type_, list(reshape.operands)[1:])
+    groups = [[sizes[i] for i in group if sizes[i] != 1] for group in ops.groups_of(reshape)]
+    return [
+        size if size != DYNAMIC else group[0] if len(group) == 1 else _UNKNOWN
+        for size, group in zip(type_.shape, groups, strict=True)
+    ]
+
+
+def _view(alloc: Any, slices: Sequence[tuple[Any, _Part]]) -> None:
     """Allocates the buffer as bytes, of which the buffer and the slices are views."""
-    old = alloc.results[0]
-    width, byte = _bytes(old.type) or 1, ops.integer(8)
+    old, byte = alloc.results[0], ops.integer(8)
     first, *rest = old.type.shape
     with alloc.location, ir.InsertionPoint(alloc):
         # With the sizes of the buffer: buffers of equal sizes may share memory.
-        allocated = ops.alloc(ir.MemRefType.get([width * first, *rest], byte), alloc.operands)
+        shape = [_bytes(old.type) * first, *rest]
+        allocated = ops.alloc(ir.MemRefType.get(shape, byte), alloc.operands)
         for name, value in ops.attributes_of(alloc).items():
             allocated.owner.attributes[name] = value
-        flat = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], byte)
+        flat = ir.MemRefType.get([DYNAMIC], byte)
         groups = {"reassociation": ops.reassociation([range(old.type.rank)])}
         memory = ops.create("memref.collapse_shape", [allocated], [flat], groups).result
         operands = [memory, ops.constant_index(0), *alloc.operands]
         whole = ops.create("memref.view", operands, [old.type]).result
-    for subview in slices:
-        _replace(subview, _view_slice(subview, alloc, memory))
+    for subview, part in slices:
+        _replace(part, _view_of(subview, part, memory), memory)
     for use in list(old.uses):
         is_free = use.owner.name == "memref.dealloc"
         use.owner.operands[use.operand_number] = allocated if is_free else whole
     ops.erase(alloc)
 
 
-def _view_slice(subview: Any, alloc: Any, memory: Any) -> Any:
-    dim = _sliced(subview, alloc) or 0
-    offsets, own, _ = mixed_lists(subview)
-    type_ = alloc.results[0].type
+def _view_of(subview: Any, part: _Part, memory: Any) -> Any:
+    type_, inner = part.value.type, part.inner or []
     with subview.location, ir.InsertionPoint(subview):
-        at = ops.constant_index(offsets[dim] * _step(alloc, dim))
-        sizes = [one for one in own if not isinstance(one, int)]
-        for size in sizes:
-            at = ops.index_op("arith.muli", at, size)
-        bounds = ir.DenseI64ArrayAttr.get([offsets[dim], offsets[dim] + own[dim]])
-        result = ir.MemRefType.get(subview.results[0].type.shape, type_.element_type)
-        attributes = {RANGE_ATTRIBUTE: bounds}
+        at = ops.constant_index(part.range[0] * _step(type_, inner))
+        for size in inner:
+            if not isinstance(size, int):
+                at = ops.index_op("arith.muli", at, size)
+        attributes = {}
+        if part.inner is not None:
+            attributes[RANGE_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(part.range)
+        sizes = [one for one in part.sizes if not isinstance(one, int)]
+        result = ir.MemRefType.get(type_.shape, type_.element_type)
         return ops.create("memref.view", [memory, at, *sizes], [result], attributes).result
 
 
-def _replace(old: Any, new: Any) -> None:
-    """Replaces a value by one of the same shape, and reshapes of it likewise. Erases what made
-    it."""
-    for user in _users(old.results[0]):
+def _replace(part: _Part, new: Any, memory: Any) -> None:
+    """Replaces a part by a view without a layout, and parts of it likewise. Erases what made it."""
+    for user, inner in list(_inner_parts(part)):
+        if inner is None:
+            continue
         if user.name in _RESHAPES:
             operands = [new, *itertools.islice(user.operands, 1, None)]
             with user.location, ir.InsertionPoint(user):
-                result = ir.MemRefType.get(user.results[0].type.shape, new.type.element_type)
-                made = ops.create(user.name, operands, [result], ops.attributes_of(user)).result
-            _replace(user, made)
-    old.results[0].replace_all_uses_with(new)
-    ops.erase(old)
+                type_ = ir.MemRefType.get(inner.value.type.shape, new.type.element_type)
+                made = ops.create(user.name, operands, [type_], ops.attributes_of(user)).result
+        else:
+            made = _view_of(user, inner, memory)
+        _replace(inner, made, memory)
+    part.value.replace_all_uses_with(new)
+    ops.erase(part.value.owner)
