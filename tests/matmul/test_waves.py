@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
-from matmul.test_dispatch import kernels, module
+from matmul.test_dispatch import module
 
+import aotc
 from aotc.kernels.matmul.waves import (
     Shape,
     Tiles,
@@ -16,7 +18,9 @@ from aotc.kernels.matmul.waves import (
     rows_of_waves,
 )
 
-LARGE, SMALL = Tiles((256, 128), 6000), Tiles((64, 64), 1000, has_parts=True, least_waves=2)
+LARGE = Tiles((256, 128), 244_000)
+SMALL = Tiles((64, 64), 41_000, has_parts=True, least_waves=2)
+BOTH = Tiles((128, 64), 68_000, are_alone=False)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +35,10 @@ LARGE, SMALL = Tiles((256, 128), 6000), Tiles((64, 64), 1000, has_parts=True, le
 )
 def test_rows_after_whole_waves_are_of_the_smaller_tiles(m: int, n: int, rows: int) -> None:
     assert rows_of_waves(Shape(m, n, 768), LARGE, SMALL)[0] == rows
+
+
+def test_tiles_that_share_a_multiprocessor_have_all_rows() -> None:
+    assert rows_of_waves(Shape(2048, 2304, 768), BOTH, SMALL) == (2048, 5 * 68_000)
 
 
 def test_rows_are_whole_tiles_and_take_no_longer() -> None:
@@ -50,8 +58,13 @@ def test_parts_have_enough_of_k() -> None:
 
 
 def test_each_kernel_is_built_once(tmp_path: Path) -> None:
-    """Rows of an unknown number are divided among three kernels; other addresses have one more."""
+    """Rows of an unknown number are divided among a kernel of large tiles and one of small ones.
+    The latter also has a form for other addresses, and the kernels that add parts."""
     text = module("?x768xf32", "768x3072xf32", "?x3072xf32")
-    found = kernels(text, tmp_path, chips=("sm_80",), cpu_kernels=False)
-    tiles = [name for name in found if "simt" in name and "reduction" not in name]
-    assert len(tiles) == 4, found
+    built = aotc.build(
+        text, name="x", emit="mlir", out=tmp_path / "x.mlir", chips="sm_80", cpu_kernels=False
+    )
+    launched = re.findall(r"launch_func +@\S+::@\S*_simt_(\S+)", built.path.read_text())
+    small = "64x64x32_s3_slicedk4_splitk"
+    parts = [f"{small}{suffix}" for suffix in ("", "_reduction", "_align4", "_align4_reduction")]
+    assert launched == ["128x256x8_s4", *parts]

@@ -59,7 +59,6 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperan
 from aotc.kernels.matmul.waves import (
     Shape,
     Tiles,
-    clocks_of_tiles,
     parts_of_tiles,
     rows_of_waves,
 )
@@ -298,18 +297,16 @@ class _Dispatch:
             assert tiles is not None
             return tiles
 
-        of_small, of_tiny = tiles_of(small), tiles_of(tiny)
+        of_tiny, rows, is_large = tiles_of(tiny), 0, False
         _, clocks = parts_of_tiles(shape, m, of_tiny)
-        small_clocks = clocks_of_tiles(shape.tiles(m, of_small.size), of_small)
-        is_small: Condition = compare("ult", small_clocks, clocks)
+        for choice in (small, *large):
+            its_rows, its_clocks = rows_of_waves(shape, tiles_of(choice), of_tiny)
+            is_better = compare("ult", its_clocks, clocks)
+            rows, clocks = select(is_better, its_rows, rows), select(is_better, its_clocks, clocks)
+            is_large = is_better
         if tiny.least_k and self._problem.k is None:
-            is_small |= compare("ult", k, tiny.least_k)
-        rows, clocks = select(is_small, m, 0), select(is_small, small_clocks, clocks)
-        is_large: Condition = False
-        if large:
-            large_rows, large_clocks = rows_of_waves(shape, tiles_of(large[0]), of_tiny)
-            is_large = compare("ult", large_clocks, clocks)
-            rows = select(is_large, large_rows, rows)
+            is_short = compare("ult", k, tiny.least_k)
+            rows = select(is_short, m, rows)
         rows = minimum(rows, m)  # A selection alone would be computed again in the kernel.
         with b.where(compare("ne", rows, 0)):
             with b.where(is_large if large else True) as branch:

@@ -1,10 +1,9 @@
 """Which kernel computes which rows of C, if sizes are unknown.
 
-A wave is a tile for each multiprocessor of a large GPU. The last wave takes as long as the others, however few tiles it has: 1576 x 3072 has 168 tiles of 256x128, which take as
-long as 264. So the program computes the rows of whole waves by the kernel of large tiles, and the
-rows after them by that of the smallest tiles, in parts of K. (Of tiles of which a multiprocessor
-can run two at once, such as 128x64, it sometimes gets two while others have none: 132 of them take
-as long as 264.) All numbers are those of host code.
+A wave is a tile for each multiprocessor of a large GPU. The last wave takes as long as the others,
+however few tiles it has: 1576 x 3072 has 168 tiles of 256x128, which take as long as 264. So the
+program computes the rows of whole waves by the kernel of large tiles, and the rows after them by
+that of the smallest tiles, in parts of K. All numbers are those of host code.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from aotc.chips import H100
 
 # The fewest elements of K that a part has, and the most parts, if the program chooses their number.
 LEAST_PART, MOST_PARTS = 128, 32
-# The candidates for the parts: as many as fill the least number of waves, or up to so many more, and
-# these numbers.
+# The candidates for the parts: as many as fill the least number of waves, or up to so many more,
+# and these numbers.
 _MORE_WAVES, _FEW_PARTS = 2, (2, 3)
 # The clocks of the launch of the kernel that adds parts. Of a partial accumulator, a multiprocessor
 # takes one to store and to add it.
@@ -52,12 +51,15 @@ class Shape(Struct, frozen=True):
 class Tiles(Struct, frozen=True):
     """The tiles of a kernel: their rows and columns, and the clocks of a wave of them. Fewer than
     `least_waves` waves take as long as those. With `has_parts`, the program chooses in how many
-    parts of K the tiles are computed, which should fill as many waves."""
+    parts of K the tiles are computed, which should fill as many waves. `are_alone`: a
+    multiprocessor runs one at a time. (Of others, such as 128x64, it sometimes gets two while
+    another one has none: 132 of them take as long as 264.)"""
 
     size: tuple[int, int]
     clocks: Number
     has_parts: bool = False
     least_waves: int = 1
+    are_alone: bool = True
 
 
 def clocks_of_tiles(count: Number, tiles: Tiles) -> Number:
@@ -96,9 +98,11 @@ def rows_of_waves(shape: Shape, large: Tiles, small: Tiles) -> tuple[Number, Num
     count = shape.tiles(shape.m, large.size)
     whole_rows = count // _AT_ONCE * _AT_ONCE // maximum(across, 1)
     rows = minimum(whole_rows * large.size[0], shape.m)
-    _, rest = parts_of_tiles(shape, shape.m - rows, small)
-    clocks = clocks_of_tiles(whole_rows * across, large) + rest
     all_clocks = clocks_of_tiles(count, large)
+    if not large.are_alone:
+        return shape.m, all_clocks
+    _, rest = parts_of_tiles(shape, shape.m - rows, small)
+    clocks = ceil_divide(whole_rows * across, _AT_ONCE) * large.clocks + rest
     is_better = _is_less(clocks, all_clocks)
     return select(is_better, rows, shape.m), select(is_better, clocks, all_clocks)
 

@@ -97,6 +97,7 @@ _SLICE_CLOCKS = 0.1  # for each element of C's tile of a slice of K, to add them
 # with e elements of C reaches the fraction e / (e + _OVERHEAD) of the rate.
 _OTHER = _Costs(116, 0.9, 2000, 20000, 0)
 _OVERHEAD = 16
+_ALONE = 256 * 96  # with as many accumulators, a block takes most registers of a multiprocessor
 _ENOUGH_THREADS = 256  # a block of fewer threads counts as small
 _LEAST_THREADS = 128  # below these threads, a small block's rate falls in proportion
 
@@ -242,9 +243,8 @@ class Simt(MatmulFamily[Problem]):
         if copying:
             loading = loading[:_LOADING_TOO]
         if copying and accumulator_type_of(problem) == "f32":
-            tiles = _BALANCED[:2]
-            if _is_fitted(problem):
-                tiles = (*_BALANCED, *([_SMALLEST] if _fits_smallest(problem) else []))
+            smallest = [_SMALLEST] if _fits_smallest(problem) else []
+            tiles = [*_BALANCED, *smallest] if _is_fitted(problem) else [*_BALANCED[:2]]
             balanced = [
                 Variant(*tile, *part, copy_bytes=copying[0].copy_bytes, sliced_k=count)
                 for tile, part, count in tiles
@@ -316,7 +316,13 @@ class Simt(MatmulFamily[Problem]):
         # latency: with one, 128 x 1024 x 4096 takes 1.7 times as long.
         if has_parts and problem.b.transposed:
             least_waves = max(least_waves, 2)
-        return Tiles((variant.m, variant.n), k * round(clocks) // SMALL, has_parts, least_waves)
+        return Tiles(
+            (variant.m, variant.n),
+            k * round(clocks) // SMALL,
+            has_parts,
+            least_waves,
+            are_alone=variant.threads * variant.thread_m * variant.thread_n >= _ALONE,
+        )
 
     def for_sizes(self, problem: Problem, variant: Variant, sizes: Sizes) -> Variant:
         """The variant with the number of parts of K that the program computes for the sizes."""
