@@ -6,10 +6,13 @@ import itertools
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from helpers.native import build_library
 from matmul.test_dispatch import module
 
 import aotc
+from aotc.attributes import RUNS_ON
 from aotc.kernels.matmul.waves import (
     Shape,
     Tiles,
@@ -57,14 +60,29 @@ def test_parts_have_enough_of_k() -> None:
     assert parts_of_tiles(Shape(64, 64, 4096), 64, Tiles((64, 64), 1000)) == (1, 1000)
 
 
+def _built(text: str, folder: Path) -> str:
+    """The module with its kernels for GPUs."""
+    options = {"emit": "mlir", "chips": "sm_80", "cpu_kernels": False}
+    return aotc.build(text, name="x", out=folder / "x.mlir", **options).path.read_text()
+
+
 def test_each_kernel_is_built_once(tmp_path: Path) -> None:
     """Rows of an unknown number are divided among a kernel of large tiles and one of small ones.
     The latter also has a form for other addresses, and the kernels that add parts."""
     text = module("?x768xf32", "768x3072xf32", "?x3072xf32")
-    built = aotc.build(
-        text, name="x", emit="mlir", out=tmp_path / "x.mlir", chips="sm_80", cpu_kernels=False
-    )
-    launched = re.findall(r"launch_func +@\S+::@\S*_simt_(\S+)", built.path.read_text())
+    launched = re.findall(r"launch_func +@\S+::@\S*_simt_(\S+)", _built(text, tmp_path))
     small = "64x64x32_s3_slicedk4_splitk"
     parts = [f"{small}{suffix}" for suffix in ("", "_reduction", "_align4", "_align4_reduction")]
     assert launched == ["128x256x8_s4", *parts]
+
+
+def test_divided_rows_are_right(tmp_path: Path) -> None:
+    """132 of 144 tiles of 128x256 of the first rows, and smaller ones of the others."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(size, np.float32) for size in ((1500, 32), (32, 3072)))
+    built = _built(module("?x32xf32", "32x3072xf32", "?x3072xf32"), tmp_path)
+    # The CPU device would refuse kernels that are for GPUs alone.
+    text = re.sub(rf'{RUNS_ON} = "[^"]*"(, )?', "", built)
+    c = np.full((1500, 3072), np.nan, np.float32)
+    build_library(text, tmp_path, "-O1").call("product", a, b, c)
+    assert np.abs(c - a.astype(np.float64) @ b).max() < 1e-4
