@@ -147,6 +147,9 @@ OF_BLOCK = "aotc.of_block"
 VECTOR_ATTRIBUTE = "aotc.vector"
 # Load of a constant, which no kernel writes. builder.memory → targets.cuda.pdl_kernels.
 READS_CONSTANT = "aotc.reads_constant"
+# memref.extract_aligned_pointer_as_index: elements are only read by that address. kernels.cpu.tiles
+# → analysis.access.
+READS_BY_ADDRESS = "aotc.reads_by_address"
 # vector.vscale that stands for the level of the CPU's instruction set; vectors are not scalable.
 # kernels.cpu.levels → targets.cuda.lower, targets.cpu.support.
 CPU_LEVEL = "aotc.cpu_level"

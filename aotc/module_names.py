@@ -20,13 +20,24 @@ PREPARE_RESULT = "aotc_result_prepare"
 # Prefix: the device's copy of constant NAME, a memref.global without an initial value.
 DEVICE_COPY = "aotc_device_"
 # Prefixes: copies of constant NAME that kernels of the CPU device read, also without initial
-# values: a matrix with packed columns, a matrix whose transpose has packed columns, and filters
-# transformed for Winograd convolution.
+# values: a matrix with packed columns, a matrix whose transpose has packed columns, matrices with
+# packed columns of groups of 4 bytes along K (a transposed one, and ones of elements of 2 bytes and
+# of 1), and filters transformed for Winograd convolution.
 PACKED_COPY = "aotc_packed_"
 TRANSPOSED_COPY = "aotc_transposed_"
+GROUPED_WORDS_COPY = "aotc_grouped_words_"
+GROUPED_HALVES_COPY = "aotc_grouped_halves_"
+GROUPED_BYTES_COPY = "aotc_grouped_bytes_"
 WINOGRAD_COPY = "aotc_winograd_"
 # The runtime functions' names for these copies.
-CPU_COPIES = {PACKED_COPY: "packed", TRANSPOSED_COPY: "transposed", WINOGRAD_COPY: "winograd"}
+CPU_COPIES = {
+    PACKED_COPY: "packed",
+    TRANSPOSED_COPY: "transposed",
+    GROUPED_WORDS_COPY: "grouped_words",
+    GROUPED_HALVES_COPY: "grouped_halves",
+    GROUPED_BYTES_COPY: "grouped_bytes",
+    WINOGRAD_COPY: "winograd",
+}
 # Declared function in the host module: the entry returns an error unless its argument is true.
 CHECK = "aotc_check"
 # Like CHECK, for an assertion that reports two numbers, the further arguments. The message is a

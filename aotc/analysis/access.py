@@ -16,7 +16,7 @@ from aotc import ops
 from aotc.analysis.functions import CALLS, Functions
 from aotc.analysis.gpu_modules import gpu_modules, launched_kernel
 from aotc.analysis.types import is_tensor_map
-from aotc.attributes import ONE_STREAM, OWNED, RESULT_ATTRIBUTE
+from aotc.attributes import ONE_STREAM, OWNED, READS_BY_ADDRESS, RESULT_ATTRIBUTE
 from aotc.manifest import Entry, Memory, Value
 from aotc.mlir import ir
 from aotc.module_names import QUIET_CALLS
@@ -147,7 +147,7 @@ class Flow(Struct):
             is_target = is_tensor is (name == "nvgpu.tma.async.store")
             self.writes |= is_target
             self.reads |= not is_target
-        elif name == _POINTED_LOAD:
+        elif name == _POINTED_LOAD or (name == _ADDRESS and READS_BY_ADDRESS in user.attributes):
             self.reads = True
         elif name in DEALLOCATIONS:
             self.deallocations.add(user)

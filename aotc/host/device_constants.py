@@ -24,11 +24,19 @@ from aotc.host.managed_globals import (
     types_of_variables,
     uses_of_variables,
 )
-from aotc.module_names import CPU_COPIES, DEVICE_COPY, WINOGRAD_COPY
+from aotc.module_names import (
+    CPU_COPIES,
+    DEVICE_COPY,
+    GROUPED_BYTES_COPY,
+    GROUPED_HALVES_COPY,
+    WINOGRAD_COPY,
+)
 from aotc.ops import symbol_of
 
 _CONSTANT = "!llvm.struct<(ptr, i64, ptr, ptr)>"  # aotc_constant of aotc_runtime.h
 _RELEASE = "aotc_release_constants"
+# The rows of a constant in a row of its copy.
+_IN_GROUP = {GROUPED_HALVES_COPY: 2, GROUPED_BYTES_COPY: 4}
 _PRIORITY = 123
 
 
@@ -89,7 +97,8 @@ def rows_of_copy(prefix: str, type_: str) -> int:
     made of. `prefix` is the prefix of the copy's name, `type_` its LLVM type."""
     found = re.match(r"!llvm\.array<\d+ x array<(\d+) x", type_)
     assert found is not None
-    return int(found[1]) - int(prefix != WINOGRAD_COPY)
+    rows = int(found[1]) - int(prefix != WINOGRAD_COPY)
+    return rows * _IN_GROUP.get(prefix, 1)
 
 
 def _declared(name: str, type_: str) -> str:

@@ -41,6 +41,9 @@ _RUNTIME = {
     "aotc_constant_get": ("ptr", "ptr"),
     "aotc_constant_get_packed": ("ptr, i64", "ptr"),
     "aotc_constant_get_transposed": ("ptr, i64", "ptr"),
+    "aotc_constant_get_grouped_words": ("ptr, i64", "ptr"),
+    "aotc_constant_get_grouped_halves": ("ptr, i64", "ptr"),
+    "aotc_constant_get_grouped_bytes": ("ptr, i64", "ptr"),
     "aotc_constant_get_winograd": ("ptr, i64", "ptr"),
     "aotc_constant_release": ("ptr", "void"),
 }
@@ -54,6 +57,9 @@ WEAK = (
     "aotc_constant_get",
     "aotc_constant_get_packed",
     "aotc_constant_get_transposed",
+    "aotc_constant_get_grouped_words",
+    "aotc_constant_get_grouped_halves",
+    "aotc_constant_get_grouped_bytes",
     "aotc_constant_get_winograd",
     "aotc_constant_release",
 )

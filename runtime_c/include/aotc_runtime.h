@@ -365,6 +365,16 @@ AOTC_API void *aotc_constant_get_packed(aotc_constant *constant, uint64_t rows);
 // AOTC_VECTOR_BYTES of f32. Otherwise as aotc_constant_get_packed.
 AOTC_API void *aotc_constant_get_transposed(aotc_constant *constant, uint64_t rows);
 
+// A constant matrix of narrow elements for kernels of the CPU device that multiply groups of 4
+// bytes along K: (16 columns, group of k, column, element), and one group of zeros behind each 16
+// columns, of which the last are padded with zeros. The first is for the transpose of a matrix
+// whose rows have such groups, and has `rows` groups of k; the others for a matrix of `rows` rows,
+// a multiple of a group, of elements of 2 bytes and of 1. Otherwise as aotc_constant_get_packed. On
+// processors without AVX512_VNNI, whose kernels do not read it, it is the data itself.
+AOTC_API void *aotc_constant_get_grouped_words(aotc_constant *constant, uint64_t rows);
+AOTC_API void *aotc_constant_get_grouped_halves(aotc_constant *constant, uint64_t rows);
+AOTC_API void *aotc_constant_get_grouped_bytes(aotc_constant *constant, uint64_t rows);
+
 // Constant 3 x 3 filters of f32, with `rows` output channels and as many input channels each, for
 // kernels of the CPU device: transformed to 4 x 4 for Winograd's F(2x2, 3x3), with the layout
 // (position, output channel, input channel) and 16 elements of padding after each row. Otherwise
@@ -405,10 +415,13 @@ AOTC_API const void *aotc_weight_get(aotc_weight *weight);
 // The weight's data for kernels on a GPU, as from aotc_constant_get.
 AOTC_API void *aotc_weight_get_on_device(aotc_weight *weight);
 
-// The weight's data for kernels of the CPU device, as from aotc_constant_get_packed,
-// aotc_constant_get_transposed and aotc_constant_get_winograd.
+// The weight's data for kernels of the CPU device, as from aotc_constant_get_packed and the
+// functions for other layouts.
 AOTC_API void *aotc_weight_get_packed(aotc_weight *weight, uint64_t rows);
 AOTC_API void *aotc_weight_get_transposed(aotc_weight *weight, uint64_t rows);
+AOTC_API void *aotc_weight_get_grouped_words(aotc_weight *weight, uint64_t rows);
+AOTC_API void *aotc_weight_get_grouped_halves(aotc_weight *weight, uint64_t rows);
+AOTC_API void *aotc_weight_get_grouped_bytes(aotc_weight *weight, uint64_t rows);
 AOTC_API void *aotc_weight_get_winograd(aotc_weight *weight, uint64_t rows);
 
 // Releases the file, and the copies of its weights that nobody else uses. A destructor in generated

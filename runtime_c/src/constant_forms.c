@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "constants.h"
+#include "cpu/level.h"
 
 typedef aotc_rt_constant_copy constant_copy;
 
@@ -31,7 +32,7 @@ static void pack(void *packed, const void *matrix, size_t rows, size_t row_bytes
 }
 
 const aotc_rt_constant_form aotc_rt_constant_packed = {"aotc_constant_get_packed", "pack",
-                                                       packed_bytes, pack};
+                                                       packed_bytes, pack, 0};
 
 // The same groups of the transpose of a matrix of 16-bit elements: (group, row, column), where rows
 // and columns are those of the transpose, with one row of padding. A group has as many columns as a
@@ -63,7 +64,84 @@ static void transpose(void *transposed, const void *matrix, size_t rows, size_t 
 }
 
 const aotc_rt_constant_form aotc_rt_constant_transposed = {
-    "aotc_constant_get_transposed", "transpose", transposed_bytes, transpose};
+    "aotc_constant_get_transposed", "transpose", transposed_bytes, transpose, 0};
+
+// B of products of narrow elements, as aotc/kernels/matmul/cpu/grouped.py packs it: (group of
+// columns, group of k, column, k in its group), with one group of k of padding. A group of k has 4
+// bytes. The elements are words, which are groups of k already, or halves of them, or bytes.
+enum { WORD = sizeof(uint32_t), WORDS = AOTC_VECTOR_BYTES / WORD, VNNI = 5 };
+
+static size_t grouped_bytes(size_t groups_of_k, size_t columns) {
+  return (columns + WORDS - 1) / WORDS * (groups_of_k + 1) * AOTC_VECTOR_BYTES;
+}
+
+// Of a matrix with a row for each column of B, and a word for each group of k.
+static size_t grouped_words_bytes(size_t rows, size_t row_bytes) {
+  return grouped_bytes(rows, row_bytes / WORD);
+}
+
+static void group_words(void *grouped, const void *matrix, size_t rows, size_t row_bytes) {
+  uint32_t *to = grouped;
+  const uint32_t *from = matrix;
+  size_t columns = row_bytes / WORD;
+  memset(to, 0, grouped_words_bytes(rows, row_bytes));
+  for (size_t first = 0; first < columns; first += WORDS) {
+    size_t left = columns - first;
+    size_t count = left < WORDS ? left : WORDS;
+    for (size_t row = 0; row < rows; ++row) {
+      for (size_t i = 0; i < count; ++i) {
+        to[i] = from[(first + i) * rows + row];
+      }
+      to += WORDS;
+    }
+    to += WORDS;
+  }
+}
+
+const aotc_rt_constant_form aotc_rt_constant_grouped_words = {
+    "aotc_constant_get_grouped_words", "pack", grouped_words_bytes, group_words, VNNI};
+
+// Of a matrix with a row of elements of `bytes` bytes for each k, whose number is a multiple of a
+// group.
+static void group_rows(char *to, const char *from, size_t rows, size_t row_bytes, size_t bytes) {
+  size_t in_word = WORD / bytes;
+  for (size_t first = 0; first < row_bytes; first += WORDS * bytes) {
+    size_t left = (row_bytes - first) / bytes;
+    size_t count = left < WORDS ? left : WORDS;
+    for (size_t row = 0; row < rows; ++row) {
+      const char *line = from + row * row_bytes + first;
+      char *group = to + row / in_word * AOTC_VECTOR_BYTES + row % in_word * bytes;
+      for (size_t i = 0; i < count; ++i) {
+        memcpy(group + i * WORD, line + i * bytes, bytes);
+      }
+    }
+    to += (rows / in_word + 1) * AOTC_VECTOR_BYTES;
+  }
+}
+
+static size_t grouped_halves_bytes(size_t rows, size_t row_bytes) {
+  return grouped_bytes(rows / 2, row_bytes / 2);
+}
+
+static void group_halves(void *grouped, const void *matrix, size_t rows, size_t row_bytes) {
+  memset(grouped, 0, grouped_halves_bytes(rows, row_bytes));
+  group_rows(grouped, matrix, rows, row_bytes, 2);
+}
+
+const aotc_rt_constant_form aotc_rt_constant_grouped_halves = {
+    "aotc_constant_get_grouped_halves", "pack", grouped_halves_bytes, group_halves, VNNI};
+
+static size_t grouped_bytes_bytes(size_t rows, size_t row_bytes) {
+  return grouped_bytes(rows / WORD, row_bytes);
+}
+
+static void group_bytes(void *grouped, const void *matrix, size_t rows, size_t row_bytes) {
+  memset(grouped, 0, grouped_bytes_bytes(rows, row_bytes));
+  group_rows(grouped, matrix, rows, row_bytes, 1);
+}
+
+const aotc_rt_constant_form aotc_rt_constant_grouped_bytes = {
+    "aotc_constant_get_grouped_bytes", "pack", grouped_bytes_bytes, group_bytes, VNNI};
 
 // 3 x 3 filters transformed for Winograd's F(2x2, 3x3) (A. Lavin and S. Gray, "Fast Algorithms for
 // Convolutional Neural Networks", 2016): G g G^T, laid out as in aotc/kernels/matmul/winograd:
@@ -112,7 +190,7 @@ static void transform(void *transformed, const void *filters, size_t rows, size_
 }
 
 const aotc_rt_constant_form aotc_rt_constant_winograd = {"aotc_constant_get_winograd", "transform",
-                                                         transformed_bytes, transform};
+                                                         transformed_bytes, transform, 0};
 
 // NULL, with the failure recorded, if there is no memory.
 static const constant_copy *make_form_locked(aotc_constant *constant, const void *data, size_t rows,
@@ -135,6 +213,9 @@ static const constant_copy *make_form_locked(aotc_constant *constant, const void
 
 void *aotc_rt_constant_in_form(aotc_constant *constant, const void *data, uint64_t rows,
                                const aotc_rt_constant_form *form) {
+  if (aotc_rt_cpu_level() < form->least_level) {
+    return (void *)data; // const only for others
+  }
   const constant_copy *copy = aotc_rt_constant_find(constant, NULL, form, (size_t)rows);
   if (copy != NULL) {
     return copy->address;

@@ -138,6 +138,18 @@ void *aotc_constant_get_transposed(aotc_constant *constant, uint64_t rows) {
   return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_transposed);
 }
 
+void *aotc_constant_get_grouped_words(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_grouped_words);
+}
+
+void *aotc_constant_get_grouped_bytes(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_grouped_bytes);
+}
+
+void *aotc_constant_get_grouped_halves(aotc_constant *constant, uint64_t rows) {
+  return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_grouped_halves);
+}
+
 void *aotc_constant_get_winograd(aotc_constant *constant, uint64_t rows) {
   return aotc_rt_constant_in_form(constant, constant->data, rows, &aotc_rt_constant_winograd);
 }

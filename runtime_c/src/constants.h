@@ -20,6 +20,7 @@ struct aotc_rt_constant_form {
   const char *what;   // the operation on the constant, for messages
   size_t (*bytes)(size_t rows, size_t row_bytes);
   void (*fill)(void *to, const void *from, size_t rows, size_t row_bytes);
+  int64_t least_level; // of aotc_cpu_block: kernels for lower ones do not read it
 };
 
 // The most recent copy of a constant; NULL if there is none.

@@ -470,6 +470,9 @@ void *aotc_rt_constant_copy_of(aotc_constant *constant, const void *data);
 typedef struct aotc_rt_constant_form aotc_rt_constant_form;
 extern const aotc_rt_constant_form aotc_rt_constant_packed;
 extern const aotc_rt_constant_form aotc_rt_constant_transposed;
+extern const aotc_rt_constant_form aotc_rt_constant_grouped_words;
+extern const aotc_rt_constant_form aotc_rt_constant_grouped_halves;
+extern const aotc_rt_constant_form aotc_rt_constant_grouped_bytes;
 extern const aotc_rt_constant_form aotc_rt_constant_winograd;
 
 // Like aotc_constant_get_packed, for data at `data`, in the given form.

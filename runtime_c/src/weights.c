@@ -113,6 +113,24 @@ void *aotc_weight_get_transposed(aotc_weight *weight, uint64_t rows) {
   return aotc_rt_constant_in_form(constant, data, rows, &aotc_rt_constant_transposed);
 }
 
+void *aotc_weight_get_grouped_words(aotc_weight *weight, uint64_t rows) {
+  const void *data = NULL;
+  aotc_constant *constant = find_constant(weight, &data);
+  return aotc_rt_constant_in_form(constant, data, rows, &aotc_rt_constant_grouped_words);
+}
+
+void *aotc_weight_get_grouped_bytes(aotc_weight *weight, uint64_t rows) {
+  const void *data = NULL;
+  aotc_constant *constant = find_constant(weight, &data);
+  return aotc_rt_constant_in_form(constant, data, rows, &aotc_rt_constant_grouped_bytes);
+}
+
+void *aotc_weight_get_grouped_halves(aotc_weight *weight, uint64_t rows) {
+  const void *data = NULL;
+  aotc_constant *constant = find_constant(weight, &data);
+  return aotc_rt_constant_in_form(constant, data, rows, &aotc_rt_constant_grouped_halves);
+}
+
 void *aotc_weight_get_winograd(aotc_weight *weight, uint64_t rows) {
   const void *data = NULL;
   aotc_constant *constant = find_constant(weight, &data);

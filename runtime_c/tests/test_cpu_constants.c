@@ -71,6 +71,41 @@ static void transposes_are_in_groups(void) {
   CHECK_NO_FAILURE();
 }
 
+// Groups of 4 bytes along K, of 20 columns and 12 k: of a matrix with a row for each column, of one
+// with a row for each k, and of one with a row of elements of two bytes for each pair of them.
+static void narrow_elements_are_in_groups(void) {
+  enum { N = 20, K = 12, GROUPS = K / 4 };
+  static uint8_t of_columns[N][K];
+  static uint8_t of_k[K][N];
+  static uint8_t of_pairs[K / 2][N][2];
+  setenv("AOTC_DEVICE", "cpu", 1);
+  for (int n = 0; n < N; ++n) {
+    for (int k = 0; k < K; ++k) {
+      of_columns[n][k] = of_k[k][n] = of_pairs[k / 2][n][k % 2] = (uint8_t)(K * n + k + 1);
+    }
+  }
+  aotc_constant constants[] = {{.data = of_columns, .bytes = sizeof(of_columns)},
+                               {.data = of_k, .bytes = sizeof(of_k)},
+                               {.data = of_pairs, .bytes = sizeof(of_pairs)}};
+  const void *copies[] = {aotc_constant_get_grouped_words(&constants[0], GROUPS),
+                          aotc_constant_get_grouped_bytes(&constants[1], K),
+                          aotc_constant_get_grouped_halves(&constants[2], K / 2)};
+  for (int i = 0; i < 3; ++i) {
+    if (copies[i] == constants[i].data) {
+      continue; // the processor has no kernel that reads it
+    }
+    const uint8_t (*found)[GROUPS + 1][16][4] = copies[i];
+    for (int column = 0; column < 32; ++column) {
+      for (int k = 0; k < K + 4; ++k) {
+        int expected = column < N && k < K ? of_columns[column][k] : 0;
+        CHECK_INT(expected, found[column / 16][k / 4][column % 16][k % 4]);
+      }
+    }
+    aotc_constant_release(&constants[i]);
+  }
+  CHECK_NO_FAILURE();
+}
+
 // Two filters with two channels. For a filter of ones, the transform multiplies 1, 1.5, 0.5 and 1
 // for a position's two coordinates.
 static void filters_are_transformed(void) {
@@ -142,9 +177,13 @@ static void nothing_is_packed_on_a_thread_that_failed(void) {
 
 int main(int argc, char **argv) {
   static const check_test tests[] = {
-      CHECK_TEST(columns_are_in_groups),   CHECK_TEST(transposes_are_in_groups),
-      CHECK_TEST(filters_are_transformed), CHECK_TEST(unload_frees_what_is_packed),
-      CHECK_TEST(threads_have_one_copy),   CHECK_TEST(nothing_is_packed_on_a_thread_that_failed),
+      CHECK_TEST(columns_are_in_groups),
+      CHECK_TEST(transposes_are_in_groups),
+      CHECK_TEST(narrow_elements_are_in_groups),
+      CHECK_TEST(filters_are_transformed),
+      CHECK_TEST(unload_frees_what_is_packed),
+      CHECK_TEST(threads_have_one_copy),
+      CHECK_TEST(nothing_is_packed_on_a_thread_that_failed),
   };
   return check_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -4,6 +4,7 @@ that kernels that use them run on processors that lack them."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,11 @@ needs_avx512 = pytest.mark.skipif(
 )
 
 
-def emulate_tiles(host_ll: Path, library: Path) -> None:
-    """Makes a shared library of what `aotc build --emit host-ll` wrote. It always runs the
-    copies of kernels for AMX."""
+def emulate_tiles(
+    host_ll: Path, library: Path, constants: Mapping[str, bytes] | None = None
+) -> None:
+    """Makes a shared library of what `aotc build --emit host-ll` wrote, and of its large constants,
+    by their names. It always runs the copies of kernels for AMX."""
     text = host_ll.read_text().replace(" immarg", "")
     for pattern, replacement in (
         (_INTRINSIC, r"@emulated_\1("),
@@ -42,11 +45,17 @@ def emulate_tiles(host_ll: Path, library: Path) -> None:
     (folder / "changed.ll").write_text(text)
     compiler = HostCompiler(toolchain(), runner(), folder, HostTarget.parse(HOST_TARGET), 1, False)
     compiler.compile_ir("changed.ll", "changed.o")
+    data = [".section .rodata"]
+    for name, content in (constants or {}).items():
+        (folder / f"{name}.bin").write_bytes(content)
+        data += [f".globl {name}", f".hidden {name}", ".p2align 6", f"{name}:"]
+        data.append(f'.incbin "{folder}/{name}.bin"')
+    (folder / "constants.s").write_text("\n".join([*data, ""]))
     runtime = runtime_library(toolchain(), runner(), HOST_TARGET, kind="static")
     compile_c(
         [
             *("-shared", "-fPIC", "-O1", *include_flags(), folder / "changed.o", _FUNCTIONS),
-            *(runtime, "-pthread", "-ldl", "-lm", "-o", library),
+            *(folder / "constants.s", runtime, "-pthread", "-ldl", "-lm", "-o", library),
         ],
         making=library.name,
     )

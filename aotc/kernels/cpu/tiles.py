@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from aotc.attributes import READS_BY_ADDRESS
 from aotc.builder import Buffer, Builder
 from aotc.builder.numbers import (
     Condition,
@@ -60,12 +61,14 @@ def tile_instructions(
     return ()
 
 
-def address_of(b: Builder, buffer: Buffer, at: Sequence[Number]) -> Scalar:
-    """The address of an element, as an index."""
+def address_of(b: Builder, buffer: Buffer, at: Sequence[Number], *, reads: bool = True) -> Scalar:
+    """The address of an element, as an index. `reads`: elements are only read by it."""
     base, offset, _, strides = b.metadata(buffer.value)
     for index, stride in zip((*buffer.leading, *at), strides, strict=True):
         offset = offset + index * stride
-    start = Scalar(b.op("memref.extract_aligned_pointer_as_index", [base], "index"))
+    attributes = {READS_BY_ADDRESS: "unit"} if reads else {}
+    name = "memref.extract_aligned_pointer_as_index"
+    start = Scalar(b.op(name, [base], "index", **attributes))
     return start + offset * buffer.element_bytes
 
 

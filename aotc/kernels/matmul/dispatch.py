@@ -40,6 +40,7 @@ from aotc.kernels.launches import generics_on_host, name_modules
 from aotc.kernels.matmul.choice import Choice, choose_for_one_row
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.cpu.gated import insert_gated
+from aotc.kernels.matmul.cpu.grouped import CPU_GROUPED, grouped_copy
 from aotc.kernels.matmul.cpu.packed import (
     CPU_PACKED,
     CPU_TRANSPOSED,
@@ -365,6 +366,11 @@ class _Dispatch:
     def _cpu_kernel_of(self, choice: Choice, *, has_gates: bool = False) -> None:
         """Launches a CPU's kernel, with a packed B if B is a constant."""
         given = self._arguments
+        grouped = grouped_copy(choice.problem) if choice.family is CPU_GROUPED else None
+        if grouped is not None and self._rows is None:
+            packed = copy_of_constant(self._b, given.b, *grouped)
+            self._kernel(choice, has_gates=has_gates, packed_b=packed)
+            return
         for prefix, family, problem_of in _PACKED.get(choice.family, ()):
             problem = problem_of(choice.problem)
             if problem is None:
@@ -384,6 +390,7 @@ class _Dispatch:
         *,
         has_gates: bool = False,
         of_rows: tuple[Number, Number] | None = None,
+        packed_b: Value | None = None,
     ) -> None:
         arguments = self._arguments
         if padded := choice.problem.padded_operand:
@@ -397,6 +404,9 @@ class _Dispatch:
             gates = self._gates.gates
             launch = partial(launch, gates=gates)
             values = *values, *self._gate_arguments.values
+        if packed_b is not None:
+            launch = partial(launch, has_packed_b=True)
+            values = *values, packed_b
         if rows is not None or choice.family.depends_on_host_code:
             launch(values, rows=rows)
             return
@@ -411,12 +421,14 @@ class _Dispatch:
         rows: RowSelection | None = None,
         *,
         has_rows: bool = False,
+        has_packed_b: bool = False,
     ) -> None:
         """Inserts the launch with the values of `Arguments`, and those of `GateArguments`, or, with
-        `has_rows`, of its `rows`."""
-        a, b, c, *others = values
+        `has_rows`, of its `rows`. With `has_packed_b`, the last value is that copy."""
+        packed_b = values[-1] if has_packed_b else None
+        a, b, c, *others = values[:-1] if has_packed_b else values
         own = len(self._arguments.epilogue_operands)
-        arguments = Arguments(a, b, c, tuple(others[:own]))
+        arguments = Arguments(a, b, c, tuple(others[:own]), packed_b=packed_b)
         if has_rows:
             first, count = map(Scalar, others[own:])
             arguments = replace(arguments, rows=(first, count))

@@ -242,7 +242,8 @@ class Arguments(Struct, frozen=True):
     """A problem's operands in host code: buffers, and the epilogue operands. `epilogue` builds the
     values that are stored to C from accumulators; None if they are only converted. `gates`: what
     the kernel stores instead of C, if its columns are gates that it combines. `rows`: the first of
-    the rows of C that are computed, and their number; None for all of them."""
+    the rows of C that are computed, and their number; None for all of them. `packed_b`: a copy of B
+    in the order in which some kernels read it, for those that read the original, too."""
 
     a: Value
     b: Value
@@ -251,6 +252,7 @@ class Arguments(Struct, frozen=True):
     epilogue: EpilogueBuilder | None = None
     gates: tuple[Gates, GateArguments] | None = None
     rows: tuple[Number, Number] | None = None
+    packed_b: Value | None = None
 
     @property
     def values(self) -> tuple[Value, ...]:

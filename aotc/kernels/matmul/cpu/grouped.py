@@ -27,15 +27,12 @@ from aotc.builder.numbers import (
     Scalar,
     Value,
     compare,
-    is_equal,
     select,
     signed_maximum,
-    signed_minimum,
 )
-from aotc.kernels.cpu.dots import Dot, Instruction, dots_of, interleaved
+from aotc.kernels.cpu.dots import Dot, Instruction, dots_of
 from aotc.kernels.cpu.levels import has_level
 from aotc.kernels.cpu.mainloop import LONG_ROWS, ROWS_BEHIND, Finish, Mainloop, Row
-from aotc.kernels.cpu.packing import transposed
 from aotc.kernels.cpu.tiles import (
     CONFIGURATION_BYTES,
     MOST_GROUPS,
@@ -47,19 +44,16 @@ from aotc.kernels.cpu.tiles import (
 from aotc.kernels.cpu.vectors import VECTOR_BYTES, Vectors
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import ROW_GAP_BYTES, CpuBlocked, Step, Tile, Variant
+from aotc.kernels.matmul.cpu.grouped_packing import MOVE, Packing
 from aotc.kernels.matmul.cpu.kernel import computed_in
-from aotc.kernels.matmul.problem import Problem
-from aotc.mlir import ir
+from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Problem
+from aotc.module_names import GROUPED_BYTES_COPY, GROUPED_HALVES_COPY, GROUPED_WORDS_COPY
 
 _GROUP_BYTES = 4
-# The number of columns that are transposed in registers at a time.
-_SIDE = 8
 # The approximate smallest number of rows of a tile, and that where C has enough tiles of it for
 # every core.
 _ROWS, _MANY_ROWS = 128, 256
 _ENOUGH_ELEMENTS = 40 * _MANY_ROWS * 96
-# The shift of a byte's value that changes its signedness: its highest bit is flipped.
-MOVE = -128
 
 
 class _Operands(Struct, frozen=True):
@@ -187,7 +181,7 @@ class Branch(blocked.Kernel):
             instruction,
             a=of_a,
             b=lambda k, column: address_of(b, self.packed_b, self.place_of_packed(column, k)),
-            c=lambda row, column: address_of(b, self.tile_accumulators, [row, column]),
+            c=lambda row, column: address_of(b, self.tile_accumulators, [row, column], reads=False),
             configuration=self.configuration,
             is_first=compare("eq", step.start, 0),
         ).multiply(tile.rows, tile.columns, self.groups(step.count, group))
@@ -342,161 +336,51 @@ class Branch(blocked.Kernel):
         self.b.store_vector(groups, self.packed_b, self.place_of_packed(column, k))
 
 
-class Packing(Struct):
-    """Packs a part of a matrix in groups. `unsigned`: elements are zero-extended. `moves`: the
-    signedness of bytes is changed."""
+class PackedBranch(Branch):
+    """The branch for a B that is packed already, see `grouped_copy`. If A and B have the same
+    signedness, A's values are shifted while it is packed."""
 
-    kernel: Branch
-    source: Buffer
-    unsigned: bool
-    moves: bool = False
+    def __init__(self, kernel: Kernel, dot: Instruction) -> None:
+        super().__init__(kernel, dot)
+        self.moves_a, self.moves_b = self.moves_a or self.moves_b, False
+        self.is_a_first = self.problem.a.unsigned is not self.moves_a
 
-    def rows(
-        self,
-        first: tuple[Number, Number],
-        counts: tuple[Number, Number],
-        store: Callable[[Value, Number, Number], None],
-    ) -> None:
-        """Packs a matrix with a row for each k. `store` is called with vectors of groups, the index
-        of the group along K, and the first column in the part."""
-        v, group = self.kernel, self.kernel.dot.group
-        b, (k_count, columns) = v.b, counts
-        whole, whole_columns = v.whole(k_count, group), v.whole(columns, v.width)
+    @property
+    def reads_a(self) -> bool:
+        return not self.moves_a and super().reads_a
 
-        def pack(k: Number, rows: Number, number: Number) -> None:
-            with b.loop(0, whole_columns, v.width) as column:
-                at = [first[0] + k, first[1] + column.index]
-                store(self._groups(at, rows, None), number, column.index)
-            with b.where(compare("slt", whole_columns, columns)):
-                at = [first[0] + k, first[1] + whole_columns]
-                mask = v.mask(columns - whole_columns)
-                store(self._groups(at, rows, mask), number, whole_columns)
+    @property
+    def packed_shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        a, _ = super().packed_shapes
+        return a, (0, 0, 0)
 
-        with b.loop(0, whole, group) as k:
-            pack(k.index, group, v.signed("divsi", k.index, group))
-        with b.where(compare("slt", whole, k_count)):
-            pack(whole, k_count - whole, v.signed("divsi", whole, group))
+    def allocate(self) -> None:
+        super().allocate()
+        self.packed_b = Buffer(self.arguments.packed_b)
 
-    def _groups(self, at: Sequence[Number], rows: Number, mask: Value | None) -> Value:
-        """Interleaves up to a group of rows, so that the elements of a column are adjacent."""
-        v, b = self.kernel, self.kernel.b
-        type_ = v.of(self.source.element, v.width)
+    def pack_b(self, tile: Tile, step: Step, start: Number) -> None:
+        """Nothing is packed: the part's place in B is taken."""
+        self.first = tile.column, self.signed("divsi", step.start, self.dot.group)
 
-        def load(number: int) -> Value:
-            place = [at[0] + number, at[1]]
-            if mask is None:
-                return b.load_vector(self.source, place, v.width)
-            places = b.values((*self.source.leading, *place))
-            operands = [self.source.value, *places, mask, b.zero(type_)]
-            return b.op("vector.maskedload", operands, type_)
-
-        return self.gathered(load, type_, rows)
-
-    def gathered(self, load: Callable[[int], Value], type_: str, rows: Number) -> Value:
-        """Interleaves up to a group of rows, so that the elements of a column are adjacent. `load`
-        returns the vector of a row, of type `type_`."""
-        v, b = self.kernel, self.kernel.b
-        vectors = [
-            load(number)
-            if is_equal(rows, v.dot.group)
-            else b.choose(
-                compare("slt", number, rows),
-                [type_],
-                lambda number=number: [load(number)],
-                lambda: [b.zero(type_)],
-            )[0]
-            for number in range(v.dot.group)
-        ]
-        return self._moved(interleaved(b, [self._widened(vector) for vector in vectors]))
-
-    def copy(
-        self,
-        place_of: Callable[[Number], list[Number]],
-        counts: tuple[Number, Number],
-        packed: Buffer,
-    ) -> None:
-        """Packs a matrix whose rows are contiguous along K, in the same layout. `place_of`: the
-        indices of a row's first element."""
-        v, group = self.kernel, self.kernel.dot.group
-        b, (rows, k_count) = v.b, counts
-        size = v.width * group
-        whole = v.whole(k_count, size)
-        with b.loop(0, rows) as row:
-            *outer, first = place_of(row.index)
-            with b.loop(0, whole, size) as k:
-                vector = b.load_vector(self.source, [*outer, first + k.index], size)
-                b.store_vector(self.converted(vector), packed, [row.index, k.index])
-            with b.loop(whole, k_count) as k:
-                element = b.load(self.source, [*outer, first + k.index])
-                b.store(self.converted(element), packed, [row.index, k.index])
-            with b.loop(k_count, v.groups(k_count, group) * group) as k:
-                b.store(b.zero(packed.element), packed, [row.index, k.index])
-
-    def columns(
-        self, first: tuple[Number, Number], counts: tuple[Number, Number], packed: Buffer
-    ) -> None:
-        """Packs a matrix with a row for each column, in groups of columns."""
-        v = self.kernel
-        with v.b.loop(0, v.groups(counts[1], v.width)) as number:
-            self._pack_group_of_columns(number.index, first, counts, packed)
-
-    def _pack_group_of_columns(
-        self,
-        number: Scalar,
-        first: tuple[Number, Number],
-        counts: tuple[Number, Number],
-        packed: Buffer,
-    ) -> None:
-        v, group = self.kernel, self.kernel.dot.group
-        b, k_count = v.b, counts[0]
-        column = number * v.width
-        count = signed_minimum(counts[1] - column, v.width)
-        column = first[1] + column
-        done = select(compare("eq", count, v.width), v.whole(k_count, _SIDE * group), 0)
-        with b.loop(0, done, _SIDE * group) as k:
-            at = v.signed("divsi", k.index, group)
-            for offset in range(0, v.width, _SIDE):
-                loaded = [
-                    b.load_vector(
-                        self.source, [column + (offset + i), first[0] + k.index], _SIDE * group
-                    )
-                    for i in range(_SIDE)
-                ]
-                bits = [
-                    b.op("vector.bitcast", [self.converted(one)], v.of("i32", _SIDE))
-                    for one in loaded
-                ]
-                for i, vector in enumerate(transposed(v, bits)):
-                    groups = b.op("vector.bitcast", [vector], v.of(v.dot.element, _SIDE * group))
-                    b.store_vector(groups, packed, [number, at + i, offset * group])
-        with b.loop(v.signed("divsi", done, group), v.groups(k_count, group)) as k:
-            b.store_vector(b.zero(v.groups_type), packed, [number, k.index, 0])
-        with b.loop(0, count) as j, b.loop(done, k_count) as k:
-            element = b.load(self.source, [column + j.index, first[0] + k.index])
-            place = j.index * group + v.signed("remsi", k.index, group)
-            at = v.signed("divsi", k.index, group)
-            b.store(self.converted(element), packed, [number, at, place])
-
-    def converted(self, value: Value) -> Value:
-        """An element, or a vector of them, converted to the packed type."""
-        return self._moved(self._widened(value))
-
-    def _widened(self, value: Value) -> Value:
-        is_vector = isinstance(value.type, ir.VectorType)
-        type_ = self.kernel.of(self.kernel.dot.element, value.type.shape[0] if is_vector else 1)
-        return self.kernel.b.convert(value, type_, unsigned=self.unsigned)
-
-    def _moved(self, value: Value) -> Value:
-        b = self.kernel.b
-        if not self.moves:
-            return value
-        return b.op("arith.xori", [value, b.constant(MOVE, value.type)], value.type)
+    def place_of_packed(self, column: Number, k: Number) -> list[Number]:
+        first_column, first_k = self.first
+        return super().place_of_packed(first_column + column, first_k + k)
 
 
 class Kernel(blocked.Kernel):
     """See the module's docstring."""
 
     branch_type: type[Any] = Branch
+    is_packed = False
+
+    def build(self, arguments: Arguments) -> None:
+        self.is_packed = arguments.packed_b is not None
+        super().build(arguments)
+
+    def branch(self, dot: Instruction) -> Any:
+        """The branch for an instruction. The packed B has groups of its elements."""
+        is_packed = self.is_packed and dot.element == self.problem.b.element
+        return (PackedBranch if is_packed else self.branch_type)(self, dot)
 
     def packed_bytes(self) -> list[int]:
         """With the sums of branches."""
@@ -520,7 +404,7 @@ class Kernel(blocked.Kernel):
         if not dots:
             super().compute_tile(tile, k, rows)
             return
-        branch = self.branch_type(self, dots[0])
+        branch = self.branch(dots[0])
         assert sum(branch.packed_bytes()) <= sum(self.packed_bytes())
         with self.b.where(has_level(self.b, dots[0].level)) as where:
             branch.compute_tile(tile, k, rows)
@@ -544,6 +428,25 @@ def dots_of_problem(problem: Problem) -> tuple[Instruction, ...]:
         return dots
     tiles = tile_instructions((a.element, b.element), (a.unsigned, b.unsigned), accumulator)
     return (*tiles, *dots)
+
+
+def grouped_copy(problem: Problem) -> tuple[str, str] | None:
+    """The prefix of the name, and the type, of the copy of a constant B that the runtime packs once
+    (see `aotc_constant_get_grouped_words` and the others); None if there is none. Where there are
+    no instructions on such groups, kernels read the original."""
+    a, b = problem.a, problem.b
+    k, n = problem.k, problem.n
+    if problem.batched or k is None or n is None or k % _GROUP_BYTES or a.element != b.element:
+        return None
+    prefix = {"i8": GROUPED_BYTES_COPY, "bf16": GROUPED_HALVES_COPY}.get(b.element)
+    if prefix is None or b.pitch not in (None, k if b.transposed else n):
+        return None
+    if b.transposed:
+        prefix = GROUPED_WORDS_COPY
+    words = k * ELEMENT_BYTES[b.element] // _GROUP_BYTES
+    width = VECTOR_BYTES // _GROUP_BYTES
+    elements = VECTOR_BYTES // ELEMENT_BYTES[b.element]
+    return prefix, f"memref<{-(-n // width)}x{words + 1}x{elements}x{b.element}>"
 
 
 class CpuGrouped(CpuBlocked):

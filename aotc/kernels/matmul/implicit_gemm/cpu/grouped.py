@@ -19,7 +19,8 @@ from aotc.kernels.cpu.tiles import TileInstruction
 from aotc.kernels.cpu.vectors import VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import grouped
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
-from aotc.kernels.matmul.cpu.grouped import Packing, dots_of_problem
+from aotc.kernels.matmul.cpu.grouped import dots_of_problem
+from aotc.kernels.matmul.cpu.grouped_packing import Packing
 from aotc.kernels.matmul.implicit_gemm.cpu import gathered
 from aotc.kernels.matmul.implicit_gemm.cpu.gathered import line_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, known_count, loop_step
