@@ -64,8 +64,6 @@ _TOUCHES_NONE = {
     *("memref.reinterpret_cast", "memref.extract_strided_metadata", "memref.transpose"),
     *("memref.expand_shape", "memref.collapse_shape", "memref.view", "cf.assert"),
 }
-# Operations by which a function reads lists of numbers, and writes flags.
-_COMPARING = {"func.func", "func.return", "memref.load", "memref.store", "memref.dim"}
 COPIES = {"memref.copy": (0, 1), "gpu.memcpy": (-1, -2)}  # (source, destination) operands
 DEALLOCATIONS = ("memref.dealloc", "gpu.dealloc")
 _TERMINATORS = ("llvm.return", "gpu.return")
@@ -192,50 +190,10 @@ def is_only_compared(address: Any) -> bool:
     while pending:
         for use in pending.pop().uses:
             user = use.owner.operation
-            if user.name == "memref.store" and _is_of_deallocation(user.operands[1]):
-                continue
             if not user.name.startswith("arith."):
                 return False
             pending += [r for r in user.results if r.type != ir.IntegerType.get_signless(1)]
     return True
-
-
-def _is_of_deallocation(list_: Any) -> bool:
-    """Whether a buffer of addresses is only read by functions that compare them: the pass that
-    lowers bufferization.dealloc of several buffers writes such a list and such a function."""
-    for use in list_.uses:
-        user = use.owner.operation
-        if user.name == "memref.cast":
-            if not _is_of_deallocation(user.results[0]):
-                return False
-        elif user.name == "func.call":
-            callee = _function_of(user)
-            if callee is None or ops.is_declaration(callee) or not _makes_no_pointer(callee):
-                return False
-        elif user.name not in ("memref.store", *DEALLOCATIONS):
-            return False
-    return True
-
-
-def _function_of(call: Any) -> Any | None:
-    """The function that a call names, in the same module."""
-    name = ops.callee_of(call)
-    module = list(ops.ancestors(call))[-1]
-    return next((f for f in ops.find(module, "func.func") if ops.symbol_of(f) == name), None)
-
-
-def _makes_no_pointer(function: Any) -> bool:
-    """Whether a function computes only numbers and flags of its arguments: it gives no access to
-    memory whose address it is told."""
-    flag = ir.IntegerType.get_signless(1)
-    return (
-        not ops.function_type(function).results
-        and all(
-            op.name in _COMPARING or op.name.startswith(("arith.", "scf."))
-            for op in ops.walk(function)
-        )
-        and all(op.operands[0].type == flag for op in ops.find(function, "memref.store"))
-    )
 
 
 def first_kernel_operand(launch: Any) -> int:

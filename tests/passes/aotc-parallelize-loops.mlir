@@ -18,13 +18,6 @@ func.func @written(%x: memref<8xf32>) {
   }
   return
 }
-func.func private @dealloc_helper(%flags: memref<8xi1>) {
-  %no = arith.constant false
-  affine.for %i = 0 to 8 {
-    affine.store %no, %flags[%i] : memref<8xi1>
-  }
-  return
-}
 
 // CHECK-LABEL: func.func @f(
 // CHECK:         affine.parallel (%{{.*}}) = (0) to (8)
@@ -32,5 +25,3 @@ func.func private @dealloc_helper(%flags: memref<8xi1>) {
 // CHECK-LABEL: func.func @written(
 // CHECK:         affine.parallel
 // CHECK:         affine.for
-// CHECK-LABEL: func.func private @dealloc_helper(
-// CHECK-NOT:     affine.parallel

@@ -13,8 +13,6 @@ from aotc.lower.mapping.explicit_parallelism import is_explicitly_parallel, is_s
 from aotc.lower.passes.base import Lowering, OwnPass
 from aotc.mlir import PassManager
 
-# The function by which `bufferization-lower-deallocations` compares the addresses of buffers.
-_DEALLOCATION = "dealloc_helper"
 # Loops with constant steps, and their loads and stores, become affine.
 _RAISING = ("raise-scf-to-affine", "affine-raise-from-memref")
 
@@ -35,13 +33,12 @@ class ParallelizeLoops(OwnPass, frozen=True):
 
 def functions_without_parallel_loops(module: Any) -> Iterator[Any]:
     """Yields the functions without explicit parallel loops. Reductions of other functions keep the
-    order of the source. Lists of buffers to free are short, and on the host."""
+    order of the source."""
     for function in functions_of(module):
         is_explicit = is_sequential(function) or any(
             map(is_explicitly_parallel, ops.walk(function))
         )
-        is_short = ops.symbol_of(function).startswith(_DEALLOCATION)
-        if function.name == "func.func" and not (is_explicit or is_short):
+        if function.name == "func.func" and not is_explicit:
             yield function
 
 
