@@ -261,6 +261,12 @@ declare extern_weak ptr @aotc_constant_get_packed(ptr, i64)
 
 declare extern_weak ptr @aotc_constant_get_transposed(ptr, i64)
 
+declare extern_weak ptr @aotc_constant_get_grouped_words(ptr, i64)
+
+declare extern_weak ptr @aotc_constant_get_grouped_halves(ptr, i64)
+
+declare extern_weak ptr @aotc_constant_get_grouped_bytes(ptr, i64)
+
 declare extern_weak ptr @aotc_constant_get_winograd(ptr, i64)
 
 declare extern_weak void @aotc_constant_release(ptr)
