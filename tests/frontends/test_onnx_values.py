@@ -413,6 +413,18 @@ def test_pools_of_several_images(tmp_path: Path) -> None:
         np.testing.assert_array_equal(order.reshape(-1)[found[f"i{name}"]], found[name])
 
 
+def test_averages_with_dilations_count_the_padding_behind_the_image(tmp_path: Path) -> None:
+    from onnx import helper
+
+    attributes = {"kernel_shape": [3, 3], "dilations": [2, 2], "pads": [0, 0, 2, 2]}
+    node = helper.make_node("AveragePool", ["x"], ["y"], count_include_pad=1, **attributes)
+    x = np.random.default_rng(0).normal(size=(1, 2, 9, 10)).astype(np.float32)
+    y = _build(tmp_path, [node], {"x": (1, x.shape)}, {"y": (1, [1, 2, 7, 8])}, opset=19)(x)
+    padded = np.pad(x, [(0, 0), (0, 0), (0, 2), (0, 2)])
+    taps = [padded[:, :, i : i + 7, j : j + 8] for i in (0, 2, 4) for j in (0, 2, 4)]
+    np.testing.assert_allclose(y, np.mean(taps, axis=0), rtol=1e-5, atol=1e-6)
+
+
 def test_indices_of_the_first_opset_that_has_them(tmp_path: Path) -> None:
     """It has no Mod, no dilations and no ceil_mode."""
     from onnx import helper

@@ -31,3 +31,11 @@ func.func @operands(%x: tensor<?xf32>, %y: tensor<?xf32>, %c: i1, %z: tensor<?xf
 // CHECK:         cf.assert %{{.*}}, "'argument 1' has another size in dimension 0 than 'argument 0' in dimension 0"
 // CHECK:         cf.assert %{{.*}}, "'argument 4' has another size in dimension 0 than 'argument 0' in dimension 0"
 // CHECK-NOT:     cf.assert
+
+// The known size of a concatenation is the sum of the operands' sizes.
+func.func @concatenated(%x: tensor<?x3xf32>, %y: tensor<?x3xf32>) -> tensor<4x3xf32> {
+  %both = tensor.concat dim(0) %x, %y : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<4x3xf32>
+  return %both : tensor<4x3xf32>
+}
+// CHECK-LABEL: func.func @concatenated
+// CHECK:         cf.assert %{{.*}}, "the sizes of 'argument 0' and 'argument 1' do not fit:

@@ -78,3 +78,17 @@ func.func @halves(%h: index, %w: index) {
 // CHECK: linalg.fill ins({{.*}}) outs(%[[HALF]] :
 // CHECK: %[[T:.*]] = memref.subview %[[WHOLE]][0, 64, 0, 0]
 // CHECK: memref.subview %[[T]]
+
+// The first size must be known: it is multiplied by the bytes of an element.
+func.func @unknown_rows(%n: index) {
+  %z = arith.constant 0.0 : f32
+  %a = memref.alloc(%n) : memref<?x64xf32>
+  %s = memref.subview %a[0, 0] [16, 64] [1, 1] : memref<?x64xf32> to memref<16x64xf32, strided<[64, 1]>>
+  linalg.fill ins(%z : f32) outs(%s : memref<16x64xf32, strided<[64, 1]>>)
+  memref.dealloc %a : memref<?x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @unknown_rows
+// CHECK: memref.subview
+// CHECK-NOT: memref.view

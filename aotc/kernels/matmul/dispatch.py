@@ -60,6 +60,7 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperan
 from aotc.kernels.matmul.waves import (
     Shape,
     Tiles,
+    has_many_waves,
     parts_of_tiles,
     rows_of_waves,
 )
@@ -303,6 +304,8 @@ class _Dispatch:
         for choice in (small, *large):
             its_rows, its_clocks = rows_of_waves(shape, tiles_of(choice), of_tiny)
             is_better = compare("ult", its_clocks, clocks)
+            if choice is small:
+                is_better |= has_many_waves(shape, of_tiny)
             rows, clocks = select(is_better, its_rows, rows), select(is_better, its_clocks, clocks)
             is_large = is_better
         if tiny.least_k and self._problem.k is None:

@@ -23,6 +23,8 @@ from aotc.chips import H100
 
 # The fewest elements of K that a part has, and the most parts, if the program chooses their number.
 LEAST_PART, MOST_PARTS = 128, 32
+# With more waves of small tiles, the buffer of their partial accumulators is large.
+_MOST_WAVES = 4
 # The candidates for the parts: as many as fill the least number of waves, or up to so many more,
 # and these numbers.
 _MORE_WAVES, _FEW_PARTS = 2, (2, 3)
@@ -89,6 +91,11 @@ def parts_of_tiles(shape: Shape, rows: Number, tiles: Tiles) -> tuple[Number, Nu
     assert best is not None
     # A selection alone would be computed again in the kernel.
     return minimum(best[0], MOST_PARTS), best[1] + _SUM_CLOCKS
+
+
+def has_many_waves(shape: Shape, tiles: Tiles) -> Condition:
+    """Whether C has too many tiles to compute all of them in parts of K."""
+    return compare("ugt", shape.tiles(shape.m, tiles.size), _MOST_WAVES * _AT_ONCE)
 
 
 def rows_of_waves(shape: Shape, large: Tiles, small: Tiles) -> tuple[Number, Number]:

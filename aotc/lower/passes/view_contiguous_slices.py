@@ -65,7 +65,10 @@ def _users(value: Any) -> list[Any]:
 
 
 def _is_plain(type_: Any) -> bool:
-    """Whether it is the type of numbers in a buffer of unknown size, without a layout."""
+    """Whether it is the type of numbers in a buffer of unknown size, without a layout. Its first
+    size is known: it is multiplied by the bytes of an element."""
+    if type_.rank and type_.is_dynamic_dim(0):
+        return False
     is_identity = type_.affine_map == ir.AffineMap.get_identity(type_.rank)
     is_known = type_.has_static_shape or type_.memory_space is not None or not is_identity
     return not is_known and _bytes(type_) > 0

@@ -15,6 +15,7 @@ written to it; everything else in loops is trusted (docs/input.md).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from itertools import chain
 from typing import Any
 
@@ -443,3 +444,11 @@ def _of_concatenation(sizes: Sizes, concat: Any) -> Iterator[Comparison]:
         for dimension, size in enumerate(sizes.all_of(operand)):
             if dimension != along:
                 yield "eq", sizes.of(concat.operands[0], dimension), size
+    made = concat.results[0].type
+    for dimension, size in enumerate(made.shape):
+        if not made.is_dynamic_dim(dimension):
+            found = sizes.of(concat.operands[0], dimension)
+            if dimension == along:
+                others = (sizes.of(one, along) for one in list(concat.operands)[1:])
+                found = reduce(Polynomial.plus, others, found)
+            yield "eq", found, Polynomial.number(size)

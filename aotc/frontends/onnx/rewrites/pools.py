@@ -18,22 +18,26 @@ _LEAST_SAVING = 2.5
 
 
 def _average_pool(node: Node) -> str | None:
-    """Averages with windows that end after the padding. torch-mlir divides some of them by a wrong
-    count. Here the mean of a complete window is multiplied by its size and divided by the number of
-    elements that count."""
+    """Averages with windows that end after the padding, or with dilations and more padding behind
+    the image. torch-mlir divides some of them by a wrong count. Here the mean of a complete window
+    is multiplied by its size and divided by the number of elements that count."""
     given = node.shape(0)
     is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
-    if not node.attribute("ceil_mode", 0) or is_same or given is None:
+    if is_same or given is None:
         return None
     spatial = tuple(size for size in given[2:] if size)
     if len(spatial) != len(given) - 2:
         return None
     kernel, strides, dilations, pads = _window(node, spatial)
-    half = len(kernel)
+    half, is_ceil = len(kernel), node.attribute("ceil_mode", 0)
+    is_padded_behind = any(one > other for one, other in zip(pads[half:], pads, strict=False))
+    if not is_ceil and not (is_padded_behind and max(dilations) > 1):
+        return None
     behind, factor = [], np.ones([1] * (half + 2))
     for i, size in enumerate(spatial):
         room = size + pads[i] + pads[half + i] - dilations[i] * (kernel[i] - 1) - 1
-        starts = np.arange(-(-room // strides[i]) + 1) * strides[i] - pads[i]
+        last = -(-room // strides[i]) if is_ceil else room // strides[i]
+        starts = np.arange(last + 1) * strides[i] - pads[i]
         # No window begins after the image.
         starts = starts[starts < size]
         taps = starts[:, None] + dilations[i] * np.arange(kernel[i])
