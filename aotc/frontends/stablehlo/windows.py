@@ -24,7 +24,7 @@ _COMBINATIONS = {
     "stablehlo.or": ("", "arith.ori"),
 }
 # An operation that is replaced.
-_STAND_IN = "aotc.stand_in"
+_STAND_IN = "stand_in.operation"
 _FLOATS = ("f16", "bf16", "f32", "f64")
 _RANKS_OF_IMAGES = (4, 5)
 # The initial value of a scan, which changes no element.
