@@ -45,22 +45,25 @@ static size_t transposed_bytes(size_t rows, size_t row_bytes) {
   return groups * (rows + 1) * GROUP_COLUMNS * sizeof(uint16_t);
 }
 
-static void transpose(void *transposed, const void *matrix, size_t rows, size_t row_bytes) {
-  uint16_t *to = transposed;
-  const uint16_t *from = matrix;
-  size_t columns = row_bytes / sizeof(*from);
-  memset(to, 0, transposed_bytes(rows, row_bytes));
+// Stores the groups of the transpose of a matrix whose elements have `bytes` bytes.
+static void transpose_groups(char *to, const char *from, size_t rows, size_t columns,
+                             size_t bytes) {
   for (size_t first = 0; first < columns; first += GROUP_COLUMNS) {
     size_t left = columns - first;
     size_t count = left < GROUP_COLUMNS ? left : GROUP_COLUMNS;
     for (size_t row = 0; row < rows; ++row) {
       for (size_t i = 0; i < count; ++i) {
-        to[i] = from[(first + i) * rows + row];
+        memcpy(to + i * bytes, from + ((first + i) * rows + row) * bytes, bytes);
       }
-      to += GROUP_COLUMNS;
+      to += GROUP_COLUMNS * bytes;
     }
-    to += GROUP_COLUMNS;
+    to += GROUP_COLUMNS * bytes;
   }
+}
+
+static void transpose(void *transposed, const void *matrix, size_t rows, size_t row_bytes) {
+  memset(transposed, 0, transposed_bytes(rows, row_bytes));
+  transpose_groups(transposed, matrix, rows, row_bytes / sizeof(uint16_t), sizeof(uint16_t));
 }
 
 const aotc_rt_constant_form aotc_rt_constant_transposed = {
@@ -81,21 +84,8 @@ static size_t grouped_words_bytes(size_t rows, size_t row_bytes) {
 }
 
 static void group_words(void *grouped, const void *matrix, size_t rows, size_t row_bytes) {
-  uint32_t *to = grouped;
-  const uint32_t *from = matrix;
-  size_t columns = row_bytes / WORD;
-  memset(to, 0, grouped_words_bytes(rows, row_bytes));
-  for (size_t first = 0; first < columns; first += WORDS) {
-    size_t left = columns - first;
-    size_t count = left < WORDS ? left : WORDS;
-    for (size_t row = 0; row < rows; ++row) {
-      for (size_t i = 0; i < count; ++i) {
-        to[i] = from[(first + i) * rows + row];
-      }
-      to += WORDS;
-    }
-    to += WORDS;
-  }
+  memset(grouped, 0, grouped_words_bytes(rows, row_bytes));
+  transpose_groups(grouped, matrix, rows, row_bytes / WORD, WORD);
 }
 
 const aotc_rt_constant_form aotc_rt_constant_grouped_words = {
