@@ -12,7 +12,7 @@ import pytest
 from helpers.native import Library, build_library
 from helpers.shared import made_once, shared_folder
 from matmul.emulated_tiles import emulate_tiles, needs_avx512
-from matmul.test_grouped import check_every_level
+from matmul.test_grouped import check_every_level, library_in
 from msgspec import Struct
 
 # Not whole vectors of columns; several steps along K, the last one of fewer than 16 groups.
@@ -102,6 +102,9 @@ def test_every_level(folder: Path) -> None:
     text = (folder / "grouped.ll").read_text()
     for case in CASES:
         assert f"aotc_get_grouped_{case.copy}_of_{case.name}" in text
+    # Tiles are read by address, which does not count as written.
+    for entry in library_in(folder).manifest["entries"]:
+        assert [one["is_written"] for one in entry["arguments"]] == [False, True]
 
 
 @needs_avx512
