@@ -52,18 +52,25 @@ def build_library(text: str, folder: Path, *options: str, name: str = "program")
 def run_both(text: str, folder: Path, *arguments: Any) -> tuple[str, list[Any]]:
     """What the kernel for GPUs is, and the last argument after a call of the CPU's kernel and after
     one of the GPUs'."""
+    (folder / "cpu").mkdir()
+    module, for_gpus = build_for_gpus(text, folder)
+    found = []
+    for library in (build_library(text, folder / "cpu", "-O1"), for_gpus):
+        given = [x.copy() for x in arguments]
+        library.call("f", *given)
+        found.append(given[-1])
+    return module, found
+
+
+def build_for_gpus(text: str, folder: Path) -> tuple[str, Library]:
+    """What the kernels for GPUs are, and a library in which the CPU runs them."""
     module = build(
         text, name="gpus", emit="mlir", out=folder / "x.mlir", chips="sm_90", cpu_kernels=False
     ).path.read_text()
     # The CPU device would refuse kernels that are for GPUs alone.
     anywhere = re.sub(rf'{RUNS_ON} = "[^"]*"(, )?', "", module)
-    found = []
-    for name, source in (("cpu", text), ("gpu", anywhere)):
-        (folder / name).mkdir()
-        given = [x.copy() for x in arguments]
-        build_library(source, folder / name, "-O1").call("f", *given)
-        found.append(given[-1])
-    return module, found
+    (folder / "gpu").mkdir()
+    return module, build_library(anywhere, folder / "gpu", "-O1")
 
 
 class Library:

@@ -1,0 +1,69 @@
+"""Reductions of few rows or columns whose length is not known: GPUs reduce long ones in parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.native import build_for_gpus
+
+LAST = """
+func.func @f(%x: memref<?x{inner}xf32>, %y: memref<{rows}xf32>)
+    attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<{rows}xf32>)
+  linalg.reduce ins(%x : memref<?x{inner}xf32>) outs(%y : memref<{rows}xf32>) dimensions = [{along}]
+    (%a: f32, %b: f32) {{
+      %sum = arith.addf %a, %b : f32
+      linalg.yield %sum : f32
+    }}
+  return
+}}
+"""
+SOFTMAX = """
+func.func @f(%x: tensor<?x{inner}xf32>) -> tensor<?x{inner}xf32>
+    attributes {{llvm.emit_c_interface}} {{
+  %zero = arith.constant 0 : index
+  %size = tensor.dim %x, %zero : tensor<?x{inner}xf32>
+  %out = tensor.empty(%size) : tensor<?x{inner}xf32>
+  %y = linalg.softmax dimension(0) ins(%x : tensor<?x{inner}xf32>)
+    outs(%out : tensor<?x{inner}xf32>) -> tensor<?x{inner}xf32>
+  return %y : tensor<?x{inner}xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "along", "parts", "counts"),
+    [
+        ("64", (0,), 2048, (0, 1, 255, 256, 5000)),  # partial results are rows
+        ("3000", (0,), 90, (3, 400)),
+        ("40x2000", (0, 1), 135, (2, 7)),  # one loop along 40 n elements
+        ("8x300", (0, 2), 33, (2, 55, 100)),  # rows of two dimensions
+    ],
+)
+def test_sums(
+    inner: str, along: tuple[int, ...], parts: int, counts: tuple[int, ...], tmp_path: Path
+) -> None:
+    shape = [int(size) for size in inner.split("x")]
+    rows = [size for at, size in enumerate(shape, 1) if at not in along]
+    names = {"inner": inner, "rows": rows[0], "along": ", ".join(map(str, along))}
+    module, library = build_for_gpus(LAST.format(**names), tmp_path)
+    assert f"memref<{parts}x{rows[0]}xf32" in module or f"memref<{rows[0]}x{parts}xf32" in module
+    rng = np.random.default_rng(0)
+    for count in counts:
+        x = rng.standard_normal((count, *shape)).astype(np.float32)
+        y = np.full(rows, np.nan, np.float32)
+        library.call("f", x, y)
+        np.testing.assert_allclose(y, x.sum(along, np.float64), rtol=1e-4, atol=2e-3)
+
+
+def test_loops_between_the_reductions(tmp_path: Path) -> None:
+    module, library = build_for_gpus(SOFTMAX.format(inner=100), tmp_path)
+    assert module.count("memref<100x2048xf32") >= 2
+    for count in (1, 255, 3000):
+        x = np.random.default_rng(0).standard_normal((count, 100)).astype(np.float32)
+        powers = np.exp(x - x.max(0))
+        y = library.call("f", x)
+        np.testing.assert_allclose(y, powers / powers.sum(0), rtol=2e-5)
