@@ -176,7 +176,7 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
     rows = tuple(trip or 0 for trip in trips)
     along_rows = any(is_along_rows(item, loop) for item in along)
     has_nest = along_rows and any(len(item.bounds) > 1 for item in along)
-    if None in {item.known_count for item in along}:
+    if None in {item.known_count for item in reductions}:
         sizes = {tuple(_sizes_of(item)) for item in reductions}
         if len(sizes) != 1 or along_rows != has_nest:
             return None
@@ -187,7 +187,7 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
         least = _LEAST_NEST if has_nest else _LEAST_UNKNOWN
         return _Parts(rows, divisions, along_rows, has_adjacent, True, least)
     count, *others = {item.known_count for item in reductions}
-    if others or count is None:
+    if others or count is None or None in {item.known_count for item in along}:
         return None
     size = size_of_part(points, count, along_rows=along_rows, has_nest=has_nest)
     if size is None:
