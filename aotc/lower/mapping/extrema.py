@@ -21,6 +21,7 @@ from aotc.lower.mapping.nest import known_product, known_trips, loop_trips
 from aotc.lower.mapping.single_rows import wrap_in_row
 from aotc.lower.mapping.split_reductions import (
     Results,
+    are_few_long_columns,
     bounds_of_part,
     computed_from,
     place_of_part,
@@ -83,17 +84,29 @@ def split_extremum(loop: Any, overlaps: Overlaps, *, along_rows: bool = False) -
     """Changes an scf.for that searches for an extremum.
 
     With `along_rows`, this is only done if the elements, or what they are computed from, are
-    adjacent in memory. Few long rows are split into parts. So is a loop of host code whose results
-    are only stored.
+    adjacent in memory, or for few long columns. Few long rows and columns are split into parts. So
+    is a loop of host code whose results are only stored.
     """
     found = _extremum(loop)
-    if found is None or (along_rows and not _is_along_row(found)):
+    if found is None:
+        return
+    is_column = along_rows and not _is_along_row(found)
+    if is_column and not _is_of_few_long_columns(found):
         return
     with loop.location:
         _put_in_row(found)
         loops = _split_into_parts(found, overlaps)
+    if is_column and len(loops) > 1:
+        # A thread for each part of a column carries both.
+        return
     for one in [again for loop in loops if (again := _extremum(loop)) is not None]:
         _split(one)
+
+
+def _is_of_few_long_columns(found: _Extremum) -> bool:
+    rows = found.loop.parent
+    points = known_product(loop_trips(rows)) if rows.name == "scf.parallel" else None
+    return points is not None and are_few_long_columns(points, found.known_count)
 
 
 def _extremum(loop: Any) -> _Extremum | None:

@@ -38,8 +38,8 @@ _LEAST_NEST_ELEMENTS, _LEAST_NEST = 1 << 17, 1 << 14
 # The smallest number of elements of a part: of a row, which a block reduces, and of a column, which
 # a thread reduces.
 _ROW_PART, _COLUMN_PART = 8 * MAX_BLOCK_THREADS, 32
-# The shortest column of unknown length to split, which the host compares: on an H200, a batch norm of
-# 33 rows of 256 takes 6 us unsplit and 22 us split, and one of 1,000 rows 72 us and 24 us.
+# The shortest column of unknown length to split, which the host compares: on an H200, a batch norm
+# of 33 rows of 256 takes 6 us unsplit and 22 us split, and one of 1,000 rows 72 us and 24 us.
 _LEAST_UNKNOWN = 1 << 8
 # The smallest and the largest number of parts of unknown length. Up to so many partial results of a
 # column are combined by one thread; more are adjacent, and reduced as a row.
@@ -177,11 +177,9 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
     along_rows = any(is_along_rows(item, loop) for item in along)
     has_nest = along_rows and any(len(item.bounds) > 1 for item in along)
     if None in {item.known_count for item in reductions}:
-        sizes = {tuple(_sizes_of(item)) for item in reductions}
-        if len(sizes) != 1 or along_rows != has_nest:
-            return None
-        divisions = _divisions(points, *sizes, along_rows=along_rows)
-        if divisions is None:
+        forms = {_divisions(points, _sizes_of(item), along_rows=along_rows) for item in reductions}
+        divisions = forms.pop()
+        if divisions is None or forms or along_rows != has_nest:
             return None
         has_adjacent = along_rows or math.prod(divisions) > _MOST_SEQUENTIAL
         least = _LEAST_NEST if has_nest else _LEAST_UNKNOWN
@@ -231,8 +229,10 @@ def _divisions(points: int, sizes: Sequence[Any], *, along_rows: bool) -> tuple[
         if isinstance(size, int):
             divisions[at] = max(1, min(wanted, size // least))
             wanted //= divisions[at]
-    unknown = next(at for at, size in enumerate(sizes) if not isinstance(size, int))
-    divisions[unknown] = wanted
+    unknown = [at for at, size in enumerate(sizes) if not isinstance(size, int)]
+    if not unknown:
+        return None
+    divisions[unknown[0]] = wanted
     return tuple(divisions)
 
 
@@ -266,6 +266,13 @@ def size_of_part(
     # The elements of a part, and then the parts, are processed sequentially.
     parts = min(wanted, count // least, max(2, math.isqrt(count)))
     return None if parts < 2 else -(-count // parts)
+
+
+def are_few_long_columns(points: int, count: int | None) -> bool:
+    """Whether columns are split, whose length is not known if `count` is None."""
+    if count is None:
+        return _divisions(points, [None], along_rows=False) is not None
+    return size_of_part(points, count, along_rows=False) is not None
 
 
 def _is(number: int) -> Any:

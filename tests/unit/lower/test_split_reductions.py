@@ -67,3 +67,22 @@ def test_loops_between_the_reductions(tmp_path: Path) -> None:
         powers = np.exp(x - x.max(0))
         y = library.call("f", x)
         np.testing.assert_allclose(y, powers / powers.sum(0), rtol=2e-5)
+
+
+@pytest.mark.parametrize(("rows", "counts"), [("?", (1, 255, 4000)), ("8192", (8192,))])
+def test_argmax(rows: str, counts: tuple[int, ...], tmp_path: Path) -> None:
+    text = f"""
+    func.func @f(%x: tensor<{rows}x64xf32>) -> tensor<64xi32>
+        attributes {{llvm.emit_c_interface}} {{
+      %y = tosa.argmax %x {{axis = 0 : i32}} : (tensor<{rows}x64xf32>) -> tensor<64xi32>
+      return %y : tensor<64xi32>
+    }}
+    """
+    module, library = build_for_gpus(text, tmp_path)
+    assert module.count("gpu.launch_func") >= 2
+    for count in counts:
+        # Most are equal to others.
+        x = np.random.default_rng(0).integers(-9, 9, (count, 64)).astype(np.float32)
+        y = np.full(64, -1, np.int32)
+        library.call("f", x, y)
+        assert np.array_equal(y, x.argmax(0))
