@@ -18,7 +18,9 @@ INITIAL_ATTRIBUTE = "aotc.initial"
 # Integer on a result: the number of the argument that the result is written to. → input.state,
 # lower.outline, lower.tensors.in_place.
 INTO_ATTRIBUTE = "aotc.into"
-# Array of integers on a function: the results that are unsigned, which MLIR's types do not express.
+# Unit on an argument, and array of integers on a function: the arguments and results whose elements
+# are unsigned, which MLIR's signless types do not express.
+UNSIGNED_ARGUMENT = "aotc.unsigned"
 UNSIGNED_RESULTS = "aotc.unsigned_results"
 # String on a function: a `manifest.Call` as JSON.
 CALL_ATTRIBUTE = "aotc.call"

@@ -18,6 +18,7 @@ from aotc.attributes import (
     NAME_ATTRIBUTE,
     SPARSE_ATTRIBUTE,
     STATE_ATTRIBUTE,
+    UNSIGNED_ARGUMENT,
     UNSIGNED_RESULTS,
     WORKSPACE_BYTES,
 )
@@ -337,13 +338,15 @@ def _describe_entry(source: Source, function: Any, problems: list[Problem]) -> E
     name = symbol_of(function)
     function_type = ops.function_type(function)
     names = _argument_names(source, function, problems)
+    unsigned = _unsigned_arguments(function)
     wrong: list[str] = []
     arguments = []
     values = function.regions[0].blocks[0].arguments
     fields = _state_names(function)
     for i, (label, type_) in enumerate(zip(names, function_type.inputs, strict=True)):
         value = describe_value(f"argument '{label}' of '{name}'", label, type_, wrong)
-        arguments.append(replace(value, state=fields.get(i)))
+        dtype = _UNSIGNED[value.dtype] if i in unsigned else value.dtype
+        arguments.append(replace(value, dtype=dtype, state=fields.get(i)))
         problems += [(values[i].location, problem) for problem in wrong]
         wrong.clear()
     taken = frozenset(names)
@@ -376,6 +379,13 @@ def _result_places(function: Any, count: int) -> list[int | None]:
         into = [INTO_ATTRIBUTE in dictionary for dictionary in dictionaries]
     numbers = iter(range(count))
     return [None if is_into else next(numbers) for is_into in into]
+
+
+def _unsigned_arguments(function: Any) -> frozenset[int]:
+    if "arg_attrs" not in function.attributes:
+        return frozenset()
+    dictionaries = map(ir.DictAttr, ir.ArrayAttr(function.attributes["arg_attrs"]))
+    return frozenset(i for i, one in enumerate(dictionaries) if UNSIGNED_ARGUMENT in one)
 
 
 def _unsigned_results(function: Any) -> frozenset[int]:

@@ -172,10 +172,28 @@ const char *harness_npy_dtype_name(const harness_npy_header *header) {
   return header->descr;
 }
 
+// The type that other programs may have for the same bits, or the type itself. MLIR's integers
+// without a sign have a signed type here: its operations decide.
+static aotc_dtype type_of_same_bits(aotc_dtype dtype) {
+  switch (dtype) {
+    case AOTC_DTYPE_I8:
+    case AOTC_DTYPE_F8E4M3FN:
+    case AOTC_DTYPE_F8E5M2:
+      return AOTC_DTYPE_U8;
+    case AOTC_DTYPE_I16:
+    case AOTC_DTYPE_BF16:
+      return AOTC_DTYPE_U16;
+    case AOTC_DTYPE_I32:
+      return AOTC_DTYPE_U32;
+    case AOTC_DTYPE_I64:
+      return AOTC_DTYPE_U64;
+    default:
+      return dtype;
+  }
+}
+
 bool harness_npy_holds(const harness_npy_header *header, aotc_dtype dtype) {
-  bool is_f8 = dtype == AOTC_DTYPE_F8E4M3FN || dtype == AOTC_DTYPE_F8E5M2;
-  return type_is(header, dtype) || (dtype == AOTC_DTYPE_BF16 && type_is(header, AOTC_DTYPE_U16)) ||
-         (is_f8 && type_is(header, AOTC_DTYPE_U8));
+  return type_is(header, dtype) || type_is(header, type_of_same_bits(dtype));
 }
 
 // --- reading ---

@@ -25,7 +25,7 @@ bool harness_npy_parse(const char *text, size_t length, int major_version,
 const char *harness_npy_dtype_name(const harness_npy_header *header);
 
 // Whether the elements of such a file are of that dtype. bfloat16, which NumPy lacks, may be stored
-// as V2 (by ml_dtypes) or as u2 (its bits).
+// as V2 (by ml_dtypes) or as u2 (its bits), and a signed integer as an unsigned one of its bits.
 bool harness_npy_holds(const harness_npy_header *header, aotc_dtype dtype);
 
 typedef struct harness_npy_file {

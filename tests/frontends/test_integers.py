@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -448,20 +449,31 @@ def test_a_quantized_convolution_of_large_sums(tmp_path: Path) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
-def test_unsigned_results_of_any_size(tmp_path: Path) -> None:
+def test_unsigned_arguments_and_results_of_any_size(tmp_path: Path) -> None:
     """MLIR's types do not say that they are; the manifest does."""
     x = torch.tensor([200, 100], dtype=torch.uint8)
     size = torch.export.Dim("n", min=2)
 
     class Module(torch.nn.Module):
-        def forward(self, x: Any) -> Any:
-            return x + 1
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(1))
 
-    shapes = ({0: size},)
-    artifact = aotc.torch.build(
-        Module(), (x,), dynamic_shapes=shapes, out=f"{tmp_path}/", chips=CHIP
-    )
-    (got,) = call(artifact, "module", [x.numpy()], [])
+        def forward(self, signed: Any, x: Any) -> Any:
+            self.calls.add_(1)
+            return x + 1 + signed.to(torch.uint8)
+
+    given = torch.tensor([0], dtype=torch.int8), x
+    shapes = ({}, {0: size})
+    aotc.torch.build(Module(), given, dynamic_shapes=shapes, out=f"{tmp_path}/", chips=CHIP)
+    arguments = json.loads((tmp_path / "module.json").read_text())["entries"][0]["arguments"]
+    assert {one["name"]: one["dtype"] for one in arguments if one["dtype"] != "f32"} == {
+        "signed": "i8",
+        "x": "u8",
+    }
+    library = aotc.load(tmp_path / "lib" / "libmodule.so")
+    got = library["module"](*(one.numpy() for one in given), state=library.state())
+    got = np.asarray(got)
     assert (got.dtype, got.tolist()) == (np.uint8, [201, 101])
 
 

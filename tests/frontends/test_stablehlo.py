@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -436,18 +437,21 @@ def test_what_jax_exports(name: str, portable: bool, tmp_path: Path) -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_unsigned_results(tmp_path: Path) -> None:
+def test_unsigned_arguments_and_results(tmp_path: Path) -> None:
     """MLIR's types do not say that they are; the manifest does."""
     path = tmp_path / "unsigned.stablehlo"
     path.write_text("""\
-func.func public @main(%x: tensor<?xui8>) -> (tensor<?xui8>, tensor<?xi8>) {
+func.func public @main(%x: tensor<?xui8>, %y: tensor<i8>) -> (tensor<?xui8>, tensor<?xi8>) {
   %0 = stablehlo.add %x, %x : tensor<?xui8>
   %1 = stablehlo.convert %0 : (tensor<?xui8>) -> tensor<?xi8>
   return %0, %1 : tensor<?xui8>, tensor<?xi8>
 }
 """)
     built = aotc.build(path, emit="shared", out=f"{tmp_path}/", chips=CHIP)
-    unsigned, signed = call(built, "unsigned", [np.array([100, 3], np.uint8)], [])
+    arguments = json.loads((tmp_path / "unsigned.json").read_text())["entries"][0]["arguments"]
+    assert [one["dtype"] for one in arguments[:2]] == ["u8", "i8"]
+    inputs = [np.array([100, 3], np.uint8), np.array(0, np.int8)]
+    unsigned, signed = call(built, "unsigned", inputs, [])
     assert (unsigned.dtype, unsigned.tolist()) == (np.uint8, [200, 6])
     assert (signed.dtype, signed.tolist()) == (np.int8, [-56, 6])
 

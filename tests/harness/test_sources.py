@@ -89,6 +89,15 @@ def test_scalars(run: Run, save: Save) -> None:
     assert printed["b"] == aotc_random("b", (1,), "bool")[0]
 
 
+def test_unsigned_files_of_integers_without_a_sign(run: Run, save: Save, tmp_path: Path) -> None:
+    array = np.array([[200, 3]], "u1")
+    save("a.npy", array)
+    words = ["--source", "a.npy", "--dim", "target=1x2", "--out", "target=t.npy"]
+    ran = run("kernels", "copy_i8", *words)
+    assert ran.code == 0, ran.stderr
+    assert np.array_equal(np.load(tmp_path / "t.npy"), array.view("i1"))
+
+
 def test_layouts(run: Run, save: Save, tmp_path: Path) -> None:
     """Strides with gaps, an offset, and negative strides, on a device that traps outside."""
     array = sample("i2", (3, 4)).astype("i4")

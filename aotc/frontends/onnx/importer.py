@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from aotc import ops
@@ -48,7 +49,7 @@ def import_model(model: Any, name: str) -> Any:
     """Imports a model as an `ir.Module` of linalg on tensors, with one entry. Messages refer to
     nodes by their names."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = [value.name for value in model.graph.input if value.name not in weights]
+    inputs = [value for value in model.graph.input if value.name not in weights]
     note_sizes(model)
     note_rows(model)
     bitcasts = count_bitcasts(model)
@@ -66,18 +67,21 @@ def import_model(model: Any, name: str) -> Any:
     bound_shifts(module)
     check_divisors(module)
     check_reads(module)
-    unsigned = [
-        number
-        for number, value in enumerate(model.graph.output)
-        if value.type.tensor_type.elem_type in _unsigned_types()
-    ]
-    return make_entry(module, name, inputs, unsigned=unsigned)
+    return make_entry(
+        module,
+        name,
+        [value.name for value in inputs],
+        unsigned_arguments=_unsigned(inputs),
+        unsigned_results=_unsigned(model.graph.output),
+    )
 
 
-def _unsigned_types() -> tuple[int, ...]:
+def _unsigned(values: Sequence[Any]) -> list[int]:
+    """The indices of tensors of unsigned integers."""
     from onnx import TensorProto
 
-    return TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64
+    types = TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64
+    return [i for i, value in enumerate(values) if value.type.tensor_type.elem_type in types]
 
 
 def _lower(model: Any) -> Any:

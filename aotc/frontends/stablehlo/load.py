@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from aotc import ops
@@ -99,7 +100,9 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             and ir.StringAttr(operation.operation.attributes["sym_visibility"]).value == "public"
         ]
         arguments = _argument_names(public[0]) if public else []
-        unsigned = _unsigned_results(ir, public[0]) if public else []
+        type_ = ops.function_type(public[0]) if public else None
+        unsigned_arguments = _unsigned(ir, type_.inputs if type_ else [])
+        unsigned_results = _unsigned(ir, type_.results if type_ else [])
         _prepare(ir, module)
         try:
             PassManager.parse(f"builtin.module({','.join(_PASSES)})").run(module.operation)
@@ -115,7 +118,13 @@ def import_module(data: bytes, name: str, entry: str) -> Any:
             said = describe_diagnostics(error, name, lines)
             raise InputError(f"Cannot lower the StableHLO of {name}:\n{said}") from None
         _refuse_unlowered(module, name, lines)
-    return make_entry(module, entry, arguments, unsigned=unsigned)
+    return make_entry(
+        module,
+        entry,
+        arguments,
+        unsigned_arguments=unsigned_arguments,
+        unsigned_results=unsigned_results,
+    )
 
 
 def _load_chlo(context: Any) -> None:
@@ -136,15 +145,14 @@ def _load_chlo(context: Any) -> None:
         )
 
 
-def _unsigned_results(ir: Any, function: Any) -> list[int]:
-    """The indices of results of unsigned integers. The passes make the types signless."""
-    type_ = ops.function_type(function)
+def _unsigned(ir: Any, types: Iterable[Any]) -> list[int]:
+    """The indices of tensors of unsigned integers. The passes make the types signless."""
     return [
         number
-        for number, result in enumerate(type_.results)
-        if isinstance(result, ir.RankedTensorType)
-        and isinstance(result.element_type, ir.IntegerType)
-        and result.element_type.is_unsigned
+        for number, type_ in enumerate(types)
+        if isinstance(type_, ir.RankedTensorType)
+        and isinstance(type_.element_type, ir.IntegerType)
+        and type_.element_type.is_unsigned
     ]
 
 

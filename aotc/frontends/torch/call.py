@@ -47,6 +47,16 @@ def drop_constant_outputs(program: Any) -> None:
     specs[:] = [spec for spec, is_kept in zip(specs, kept, strict=True) if is_kept]
 
 
+def unsigned_arguments(program: Any) -> list[int]:
+    """The indices of the user's inputs whose element type is unsigned."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    dtypes = [
+        str(getattr(values.get(name), "dtype", None)).removeprefix("torch.")
+        for name in program.graph_signature.user_inputs
+    ]
+    return [number for number, dtype in enumerate(dtypes) if dtype in _UNSIGNED]
+
+
 def unsigned_results(call: Call) -> list[int]:
     """The indices of the entry's results whose element type is unsigned."""
     values = [leaf for leaf in call.returned if leaf.constant is None]

@@ -11,7 +11,12 @@ from aotc.errors import InputError
 from aotc.frontends.torch import compaction, elementwise, fourier_rows, lu, scatters, triangular
 from aotc.frontends.torch.assertions import broadcast_selections, simplify_assertions
 from aotc.frontends.torch.bags import sum_equal_bags
-from aotc.frontends.torch.call import call_of, drop_constant_outputs, unsigned_results
+from aotc.frontends.torch.call import (
+    call_of,
+    drop_constant_outputs,
+    unsigned_arguments,
+    unsigned_results,
+)
 from aotc.frontends.torch.complex import remove_complex_numbers, with_complex_numbers
 from aotc.frontends.torch.constants import put_constants
 from aotc.frontends.torch.control import fx_importer
@@ -172,8 +177,14 @@ def import_program(program: Any, name: str) -> Any:
     check_divisors(module)
     check_reads(module)
     inputs = list(program.graph_signature.user_inputs)
-    unsigned = [len(changes) + number for number in unsigned_results(call)]
-    make_entry(module, name, inputs, call=call_text(call), unsigned=unsigned)
+    make_entry(
+        module,
+        name,
+        inputs,
+        call=call_text(call),
+        unsigned_arguments=unsigned_arguments(program),
+        unsigned_results=[len(changes) + number for number in unsigned_results(call)],
+    )
     mark_changes(module, changes, inputs)
     unify_sizes(module, program, conditions)
     define_functions(module, functions)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from aotc import ops
-from aotc.attributes import CALL_ATTRIBUTE, IMPORTED_ATTRIBUTE, NAME_ATTRIBUTE, UNSIGNED_RESULTS
+from aotc.attributes import (
+    CALL_ATTRIBUTE,
+    IMPORTED_ATTRIBUTE,
+    NAME_ATTRIBUTE,
+    UNSIGNED_ARGUMENT,
+    UNSIGNED_RESULTS,
+)
 from aotc.errors import InputError
 from aotc.input.entries import ENTRY_ATTRIBUTE
 from aotc.input.source import find_place
@@ -23,14 +29,16 @@ def make_entry(
     name: str,
     arguments: Sequence[str],
     *,
-    unsigned: Sequence[int],
+    unsigned_arguments: Collection[int],
+    unsigned_results: Sequence[int],
     call: str | None = None,
 ) -> Any:
     """Makes the module's one function with a body an entry called `name`, in place.
 
-    `arguments` are the names of its arguments, and `unsigned` the indices of results that have
-    unsigned elements. `call` is the text of a `manifest.Call`. Raises InputError if there is not
-    exactly one such function, and for operations of torch-mlir's own dialects.
+    `arguments` are the names of its arguments; none if they are not known. `unsigned_arguments` and
+    `unsigned_results` are the indices of those with unsigned elements. `call` is the text of a
+    `manifest.Call`. Raises InputError if there is not exactly one such function, and for operations
+    of torch-mlir's own dialects.
     """
     from torch_mlir import ir
 
@@ -48,11 +56,18 @@ def make_entry(
         function.attributes[IMPORTED_ATTRIBUTE] = ir.UnitAttr.get()
         if call is not None:
             function.attributes[CALL_ATTRIBUTE] = ir.StringAttr.get(call)
-        if unsigned:
-            function.attributes[UNSIGNED_RESULTS] = ir.DenseI64ArrayAttr.get(list(unsigned))
-        if len(arguments) == len(function.regions[0].blocks[0].arguments):
+        if unsigned_results:
+            function.attributes[UNSIGNED_RESULTS] = ir.DenseI64ArrayAttr.get(list(unsigned_results))
+        count = len(function.regions[0].blocks[0].arguments)
+        of_arguments: list[dict[str, Any]] = [{} for _ in range(count)]
+        if len(arguments) == count:
+            for own, text in zip(of_arguments, arguments, strict=True):
+                own[NAME_ATTRIBUTE] = ir.StringAttr.get(text)
+        for number in unsigned_arguments:
+            of_arguments[number][UNSIGNED_ARGUMENT] = ir.UnitAttr.get()
+        if any(of_arguments):
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(
-                [ir.DictAttr.get({NAME_ATTRIBUTE: ir.StringAttr.get(text)}) for text in arguments]
+                [ir.DictAttr.get(own) for own in of_arguments]
             )
     return module
 

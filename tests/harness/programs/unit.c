@@ -15,8 +15,8 @@ const harness_program aotc_harness_program = {.name = "unit", .version = "0.1.0"
 #define MOST_BYTES (1 << 20)
 
 static bool find_dtype(const harness_npy_header *header, aotc_dtype *out_dtype) {
-  for (int dtype = AOTC_DTYPE_BOOL; dtype <= AOTC_DTYPE_C128; ++dtype) {
-    // bfloat16 takes uint16 files too: the last resort.
+  // Signed integers and bfloat16 take files of unsigned integers, too, which come before them here.
+  for (int dtype = AOTC_DTYPE_C128; dtype >= AOTC_DTYPE_BOOL; --dtype) {
     if (dtype != AOTC_DTYPE_BF16 && harness_npy_holds(header, (aotc_dtype)dtype)) {
       *out_dtype = (aotc_dtype)dtype;
       return true;
