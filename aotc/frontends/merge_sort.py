@@ -18,7 +18,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aotc.frontends.row_selection import LEAST_RATIO, RowSelection
+from aotc.frontends.radix_sort import RadixSort, SortKey
+from aotc.frontends.row_selection import RowSelection
 from aotc.frontends.tensor_text import index_list, size_lines
 from aotc.module_names import CAPABILITY
 
@@ -40,7 +41,7 @@ class MergeSort:
     that define the i1 `%NAME`: whether the elements `%FIRST0`, ... come before `%SECOND0`, .... It
     must be a strict weak order. With `first`, the results have only that many elements along the
     dimension. The operand `numbers` has the number of each element along it, and is not read; the
-    order does not depend on it.
+    order does not depend on it. With `key`, `is_before` is the order of that.
     """
 
     def __init__(
@@ -50,13 +51,14 @@ class MergeSort:
         is_before: Callable[[str, str, str], str],
         first: int | None = None,
         numbers: int | None = None,
+        key: SortKey | None = None,
     ) -> None:
         self._types = types
         self._elements = [type_.element_type for type_ in types]
         self._rank = types[0].rank
         self._dimension = dimension % self._rank
         self._is_before = is_before
-        self._first, self._numbers = first, numbers
+        self._first, self._numbers, self._key = first, numbers, key
         # The types of the buffers, and of the slice of each that a thread writes.
         sizes = [self._size(i) for i in range(self._rank)]
         self._buffers = [f"tensor<{self._buffer_shape(sizes)}x{e}>" for e in self._elements]
@@ -293,13 +295,25 @@ class MergeSort:
       %read_for_one = arith.divui %both, %{made} : index
       %runs = arith.muli %before, %read_for_one : index"""
 
-    def _is_selection(self) -> bool:
-        """Whether the CPU device selects the first elements of each row instead."""
-        if self._first is None or self._numbers is None:
-            return False
+    def _selection(self) -> RowSelection | None:
+        """How a thread finds the first elements of a row, if that is faster than to sort it."""
+        first, numbers = self._first, self._numbers
+        if first is None or numbers is None:
+            return None
         is_dynamic = self._types[0].is_dynamic_dim(self._dimension)
         length = None if is_dynamic else self._types[0].shape[self._dimension]
-        return length is None or length >= LEAST_RATIO * self._first
+        has_key = self._key is not None and not self._is_for_gpus()
+        if not RowSelection.takes(length, first, has_key):
+            return None
+        types, results, dimension = self._types, self._results, self._dimension
+        return RowSelection(types, results, dimension, self._is_before, first, numbers)
+
+    def _radix_sort(self) -> RadixSort | None:
+        """How a thread of the CPU device sorts a row, if that is faster than merges."""
+        types, dimension, key = self._types, self._dimension, self._key
+        if key is None or not RadixSort.takes(types, dimension, key):
+            return None
+        return RadixSort(types, self._results, dimension, key, self._first, self._numbers)
 
     def _is_for_gpus(self) -> bool:
         """Whether the threads of a GPU do so, too: a thread for each of many short rows."""
@@ -317,17 +331,14 @@ class MergeSort:
         plain = "%plain"
         lines = self._plain_lines()
         declaration = ""
-        if self._is_selection():
-            assert self._first is not None
-            assert self._numbers is not None
+        selection = self._selection()
+        order = selection or self._radix_sort()
+        if order is not None:
             declaration = f"func.func private @{CAPABILITY}() -> i32"
-            selection = RowSelection(
-                *(self._types, self._results, self._dimension, self._is_before),
-                *(self._first, self._numbers),
-            )
+            row_lines = order.lines("selected", "empty")
             plain, of_merges = "%chosen", self._join("%plain#{i}") if count > 1 else "%plain"
-            if self._is_for_gpus():
-                plain, declaration, lines = "%selected", "", selection.lines("selected", "empty")
+            if selection is not None and self._is_for_gpus():
+                plain, declaration, lines = "%selected", "", row_lines
             else:
                 lines = f"""
   %capability = func.call @{CAPABILITY}() : () -> i32
@@ -337,7 +348,7 @@ class MergeSort:
     {lines}
     scf.yield {of_merges} : {results}
   }} else {{
-    {selection.lines("selected", "empty")}
+    {row_lines}
     scf.yield {self._join("%selected#{i}")} : {results}
   }}"""
         returned = self._join(f"{plain}#{{i}}") if count > 1 else plain

@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aotc.frontends.tensor_text import index_list
+from aotc.frontends.row_order import RowOrder
 
 # Rows have at least this many times the elements that are kept. Otherwise they are sorted.
-LEAST_RATIO = 4
+_LEAST_RATIO = 4
+# More elements than this are kept only of longer rows, if digits can order them, too: each element
+# of a row costs less here, but those that are kept cost more.
+_MOST_KEPT, _LEAST_RATIO_OF_MORE = 8, 256
+# What a row of unknown length is taken to have.
+_USUAL_LENGTH = 8192
 # The number of elements that are compared with the root together, as vectors.
 _GROUP = 64
 
 
-class RowSelection:
-    """A loop over the rows of tensors of one shape along `dimension`, whose results are the first
-    `count` elements of each row. `is_before` is that of `MergeSort`, and `numbers` the operand that
-    has the elements' numbers."""
+class RowSelection(RowOrder):
+    """The first `count` elements of each row. `is_before` is that of `MergeSort`."""
 
     def __init__(
         self,
@@ -32,32 +35,27 @@ class RowSelection:
         count: int,
         numbers: int,
     ) -> None:
-        self._types, self._results = types, results
-        self._rank, self._dimension, self._count = types[0].rank, dimension, count
-        self._is_before = is_before
-        self._numbers, self._number = numbers, types[numbers].element_type
-        self._heap = f"tensor<{count}x{self._number}>"
+        super().__init__(types, results, dimension, count, numbers)
+        self._first, self._is_before = count, is_before
+        self._element = types[numbers].element_type
+        self._heap = f"tensor<{count}x{self._element}>"
 
-    def _place(self, along: str, others: str = "%d{i}") -> str:
-        return index_list(self._rank, self._dimension, along, others)
+    @staticmethod
+    def takes(length: int | None, count: int, has_key: bool) -> bool:
+        """Whether this is faster than a sort of rows of the length, which may be unknown. A sort
+        with a key is one by digits."""
+        ratio = _LEAST_RATIO_OF_MORE if has_key and count > _MOST_KEPT else _LEAST_RATIO
+        if length is None:
+            return not has_key or ratio * count <= _USUAL_LENGTH
+        return length >= ratio * count
 
-    def _read(self, name: str, number: str, type_of_number: str = "") -> str:
+    def _read(self, name: str, number: str) -> str:
         """Lines that define %NAME0, ... as the elements with this number of the row."""
-        at, lines = number, []
-        if type_of_number != "index":
-            at = f"{name}_at"
-            # A row that is shorter than the heap is rejected elsewhere, and only read within it.
-            lines = [
-                f"%{at}_any = arith.index_cast %{number} : {self._number} to index",
-                f"%{at} = arith.minui %{at}_any, %last : index",
-            ]
-        for i, type_ in enumerate(self._types):
-            if i == self._numbers:
-                lines.append(f"%{name}{i} = arith.index_cast %{at} : index to {self._number}")
-            else:
-                place = self._place(f"%{at}")
-                lines.append(f"%{name}{i} = tensor.extract %given{i}[{place}] : {type_}")
-        return "\n".join(lines)
+        # A row that is shorter than the heap is rejected elsewhere, and only read within it.
+        return f"""
+        %{name}_any = arith.index_cast %{number} : {self._element} to index
+        %{name}_at = arith.minui %{name}_any, %last : index
+        {self._read_at(name, f"{name}_at")}"""
 
     def _comes_before(self, name: str, first: str, second: str) -> str:
         """Lines that define the i1 %NAME: whether the element with the number %FIRST comes before
@@ -67,7 +65,7 @@ class RowSelection:
           {self._read(f"{name}_q", second)}
           {self._is_before(f"{name}_less", f"{name}_p", f"{name}_q")}
           {self._is_before(f"{name}_more", f"{name}_q", f"{name}_p")}
-          %{name}_is_earlier = arith.cmpi slt, %{first}, %{second} : {self._number}
+          %{name}_is_earlier = arith.cmpi slt, %{first}, %{second} : {self._element}
           %{name}_may_be = arith.select %{name}_more, %false, %{name}_is_earlier : i1
           %{name} = arith.ori %{name}_less, %{name}_may_be : i1"""
 
@@ -90,11 +88,11 @@ class RowSelection:
           %{m}_q = tensor.extract %{m}_h[%{m}_b] : {h}
           {self._comes_before(f"{m}_is_right", f"{m}_p", f"{m}_q")}
           %{m}_child = arith.select %{m}_is_right, %{m}_b, %{m}_a : index
-          %{m}_last = arith.select %{m}_is_right, %{m}_q, %{m}_p : {self._number}
+          %{m}_last = arith.select %{m}_is_right, %{m}_q, %{m}_p : {self._element}
           {self._comes_before(f"{m}_is_below", number, f"{m}_last")}
           %{m}_may_move = arith.andi %{m}_has_one, %{m}_moves : i1
           %{m}_goes_on = arith.andi %{m}_may_move, %{m}_is_below : i1
-          %{m}_up = arith.select %{m}_goes_on, %{m}_last, %{number} : {self._number}
+          %{m}_up = arith.select %{m}_goes_on, %{m}_last, %{number} : {self._element}
           %{m}_put = tensor.insert %{m}_up into %{m}_h[%{m}_i] : {h}
           %{m}_next = arith.select %{m}_goes_on, %{m}_child, %{m}_i : index
           scf.yield %{m}_next, %{m}_goes_on, %{m}_put : index, i1, {h}
@@ -105,8 +103,9 @@ class RowSelection:
         """Lines that define %numbers: the numbers of the first elements, in their order."""
         h = self._heap
         return f"""
+      %heap = bufferization.alloc_tensor() : {h}
       %filled = scf.for %j = %c0 to %first step %c1 iter_args(%h = %heap) -> ({h}) {{
-        %p = arith.index_cast %j : index to {self._number}
+        %p = arith.index_cast %j : index to {self._element}
         %put = tensor.insert %p into %h[%j] : {h}
         scf.yield %put : {h}
       }}
@@ -125,7 +124,7 @@ class RowSelection:
         %root = tensor.extract %g[%c0] : {h}
         {self._read("y", "root")}
         %are_some = scf.for %j = %start to %end step %c1 iter_args(%any = %false) -> (i1) {{
-          {self._read("x", "j", "index")}
+          {self._read_at("x", "j")}
           {self._is_before("is_one", "x", "y")}
           %or = arith.ori %any, %is_one : i1
           scf.yield %or : i1
@@ -133,11 +132,11 @@ class RowSelection:
         %seen_group = scf.if %are_some -> ({h}) {{
           %kept = scf.for %j = %start to %end step %c1 iter_args(%h = %g) -> ({h}) {{
             %last_root = tensor.extract %h[%c0] : {h}
-            {self._read("v", "j", "index")}
+            {self._read_at("v", "j")}
             {self._read("w", "last_root")}
             {self._is_before("is_new", "v", "w")}
             %new = scf.if %is_new -> ({h}) {{
-              %p = arith.index_cast %j : index to {self._number}
+              %p = arith.index_cast %j : index to {self._element}
               {self._sift("put", "h", "c0", "first", "p")}
               scf.yield %put : {h}
             }} else {{
@@ -161,55 +160,16 @@ class RowSelection:
         scf.yield %sorted : {h}
       }}"""
 
-    def lines(self, made: str, target: str) -> str:
-        """Lines that define %MADE0, ... as the tensors %TARGET0, ... with the first elements."""
-        loops = [(f"%d{i}", f"%size{i}") for i in range(self._rank) if i != self._dimension]
-        loops = loops or [("%row", "%c1")]
-        slice_ = (
-            f"[{self._place('0')}] [{self._place(str(self._count), '1')}] "
-            f"[{', '.join(['1'] * self._rank)}]"
-        )
-        types = list(zip(self._results, self._types, strict=True))
-        parts = [f"tensor<{self._count}x{type_.element_type}>" for _, type_ in types]
-        cut = [
-            f"%part{i} = tensor.extract_slice %to{i}{slice_} : {result} to {parts[i]}"
-            for i, (result, _) in enumerate(types)
-        ]
-        put = [
-            f"%put{i} = tensor.insert %v{i} into %made{i}[%j] : {part}"
-            for i, part in enumerate(parts)
-        ]
-        into = [
-            f"tensor.parallel_insert_slice %written#{i} into %to{i}{slice_} : {parts[i]} into "
-            f"{result}"
-            for i, (result, _) in enumerate(types)
-        ]
-
-        def each(form: str) -> str:
-            return ", ".join(form.format(i=i) for i in range(len(types)))
-
-        newline = "\n"
+    def _number(self, name: str, place: str) -> str:
         return f"""
-    %first = arith.constant {self._count} : index
+        %{name}_number = tensor.extract %numbers[%{place}] : {self._heap}
+        %{name}_any = arith.index_cast %{name}_number : {self._element} to index
+        %{name} = arith.minui %{name}_any, %last : index"""
+
+    def lines(self, made: str, target: str) -> str:
+        return f"""
     %group = arith.constant {_GROUP} : index
-    %levels = arith.constant {self._count.bit_length()} : index
+    %levels = arith.constant {self._first.bit_length()} : index
     %false = arith.constant false
     %true = arith.constant true
-    %{made}:{len(types)} = scf.forall ({", ".join(name for name, _ in loops)})
-        in ({", ".join(size for _, size in loops)})
-        shared_outs({each(f"%to{{i}} = %{target}{{i}}")})
-        -> ({", ".join(self._results)}) {{
-      {newline.join(cut)}
-      %heap = bufferization.alloc_tensor() : {self._heap}
-      {self._find()}
-      %written:{len(types)} = scf.for %j = %c0 to %first step %c1
-          iter_args({each("%made{i} = %part{i}")}) -> ({", ".join(parts)}) {{
-        %p = tensor.extract %numbers[%j] : {self._heap}
-        {self._read("v", "p")}
-        {newline.join(put)}
-        scf.yield {each("%put{i}")} : {", ".join(parts)}
-      }}
-      scf.forall.in_parallel {{
-        {newline.join(into)}
-      }}
-    }}"""
+    {super().lines(made, target)}"""

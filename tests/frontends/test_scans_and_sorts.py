@@ -157,6 +157,36 @@ def test_rows_are_selected_in_one_kernel_of_the_cpu_device(tmp_path: Path) -> No
     assert "memref<4x5000xi64>" not in text
 
 
+def test_rows_are_sorted_by_digits_on_the_cpu_device(tmp_path: Path) -> None:
+    """A kernel sorts rows by the bits of the keys: of all types, of long rows in memory that the
+    host allocates, and with the results' own bits."""
+
+    class Sorts(torch.nn.Module):
+        def forward(self, *inputs: Any) -> Any:
+            results = []
+            for i, x in enumerate(inputs):
+                results += x.sort(dim=-1, descending=i % 2 == 0, stable=True)
+                results += (one[..., :33] for one in x.sort(dim=-1, stable=True))
+            return tuple(results)
+
+    torch.manual_seed(10)
+    specials = torch.randn(3, 600)
+    for value in (nan, infinity, -infinity, 0.0, -0.0, 1e-42, -1e-42):
+        specials[torch.rand(3, 600) < 0.1] = value
+    wide = torch.randint(-(2**63), 2**63 - 1, (1, 5000))
+    inputs = [specials, specials.double(), wide, wide.int() % 7, wide > 0]
+    module, files = Sorts(), {"chips": "sm_80", "name": "ordered"}
+    place, out = tmp_path / "x.mlir", f"{tmp_path}/"
+    aotc.torch.build(module, tuple(inputs[:1]), emit="mlir", out=place, **files)
+    launches = [line for line in place.read_text().splitlines() if "gpu.launch_func" in line]
+    assert sum("@ordered_kernels_cpu::" in line for line in launches) == 2
+    eager = [result.contiguous().numpy() for result in module(*inputs)]
+    artifact = aotc.torch.build(module, tuple(inputs), emit="shared", out=out, **files)
+    found = call(artifact, "ordered", [x.numpy() for x in inputs], eager)
+    for ours, theirs in zip(found, eager, strict=True):
+        np.testing.assert_array_equal(ours.view(np.uint8), theirs.view(np.uint8))
+
+
 def test_numbers_that_are_none_are_last(tmp_path: Path) -> None:
     values = [2.0, nan, -infinity, 1.0, -nan, infinity, 0.0, nan, -0.0, 3.0, -1.0]
     functions = {name: SORTS[name] for name in ("sort", "descending", "argsort")}

@@ -6,6 +6,7 @@ from typing import Any
 
 from aotc import ops
 from aotc.frontends.merge_sort import MergeSort
+from aotc.frontends.radix_sort import SortKey
 from aotc.frontends.tensor_text import size_lines
 from aotc.frontends.torch_mlir.tm_tensor.attributes import dimension_of
 
@@ -146,4 +147,5 @@ def _merge_sort(
 
     if key == numbers:
         numbers = None
-    return MergeSort(types, dimension_of(ir, operation), is_before, first, numbers)
+    order = SortKey(key, is_ascending)
+    return MergeSort(types, dimension_of(ir, operation), is_before, first, numbers, order)
