@@ -1,4 +1,5 @@
-"""Inlines the helper functions in MLIR text that a front end generates."""
+"""Inlines the helper functions in MLIR text that a front end generates, and declares those that it
+leaves."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from aotc import ops
+from aotc.module_names import CAPABILITY
 
 
 def inline_helpers(module: Any, kept: Collection[str] = ()) -> Any:
@@ -22,3 +24,13 @@ def inline_helpers(module: Any, kept: Collection[str] = ()) -> Any:
             ops.replace_by_body(call, body, call.operands)
             ops.erase(call)
     return function
+
+
+def declare_capability(ir: Any, module: Any) -> None:
+    """Declares the function that texts call to ask for a GPU, if they do."""
+    calls = ops.find(module.operation, "func.call")
+    if any(ops.callee_of(call) == CAPABILITY for call in calls):
+        with ir.Location.unknown():
+            parsed = ir.Module.parse(f"func.func private @{CAPABILITY}() -> i32")
+            with ir.InsertionPoint(module.body):
+                parsed.body.operations[0].operation.clone()

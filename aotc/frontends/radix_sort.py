@@ -31,11 +31,14 @@ _MOST_ELEMENTS = 1 << 32
 
 @dataclass(frozen=True)
 class SortKey:
-    """The order of a sort: that of the elements of one operand, as signed integers (of i1, as
-    unsigned ones) or as floats, of which NaN is the greatest."""
+    """The order of a sort: that of numbers of type `element`, integers or floats, of which NaN is
+    the greatest. An element's number is that of `operand`, or what a call of `@key` returns for the
+    elements of all operands."""
 
-    operand: int
+    element: str
     is_ascending: bool
+    is_signed: bool
+    operand: int | None
 
 
 class RadixSort(RowOrder):
@@ -52,8 +55,7 @@ class RadixSort(RowOrder):
     ) -> None:
         super().__init__(types, results, dimension, count, numbers)
         self._key = key
-        self._given = types[key.operand]
-        self._element = str(types[key.operand].element_type)
+        self._element = key.element
         self._is_float = not self._element.startswith("i")
         self._width = 64 if self._element in ("f64", "i64") else 32
         self._is_private = self._length is not None and self._length <= _LONGEST_OF_THREAD
@@ -69,8 +71,7 @@ class RadixSort(RowOrder):
         known = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
         is_dynamic = types[0].is_dynamic_dim(dimension)
         length = _SHORTEST if is_dynamic else types[0].shape[dimension]
-        is_known = str(types[key.operand].element_type) in known
-        return is_known and _SHORTEST <= length < _MOST_ELEMENTS
+        return key.element in known and _SHORTEST <= length < _MOST_ELEMENTS
 
     def _shared(self) -> list[tuple[str, str, str]]:
         if self._is_private:
@@ -96,7 +97,8 @@ class RadixSort(RowOrder):
     %most = arith.constant {_MOST_ELEMENTS} : index
     %are_few = arith.cmpi ult, %n, %most : index
     cf.assert %are_few, "more than 4294967295 elements to sort on the CPU device\""""
-        width, sign = self._width, -(1 << (self._width - 1))
+        width = self._width
+        sign = -(1 << (width - 1)) if self._key.is_signed else 0
         constants: dict[str, dict[str, object]] = {
             "index": {
                 "radix": _RADIX,
@@ -149,9 +151,11 @@ class RadixSort(RowOrder):
         order of these integers, without a sign, is that of the sort."""
         e, w = self._element, f"i{self._width}"
         f = f"f{self._width}"
-        place = self._place(f"%{index}")
-        wide = f"{name}_read"
-        lines = [f"%{wide} = tensor.extract %given{self._key.operand}[{place}] : {self._given}"]
+        wide, lines = f"{name}_from{self._key.operand}", [self._read_at(f"{name}_from", index)]
+        if self._key.operand is None:
+            wide, types = f"{name}_read", ", ".join(str(one.element_type) for one in self._types)
+            elements = ", ".join(f"%{name}_from{i}" for i in range(len(self._types)))
+            lines.append(f"%{wide} = func.call @key({elements}) : ({types}) -> {e}")
         if e not in (w, f):
             extension = "arith.extf" if self._is_float else f"arith.ext{'u' if e == 'i1' else 's'}i"
             wide = f"{name}_wide"

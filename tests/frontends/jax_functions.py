@@ -110,6 +110,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "shifted": (_shifted, (_below(6, 40),)),
     "median": (jnp.median, (_floats(37),)),
     "top": (lambda x: lax.top_k(x, 3), (_with_strange_numbers(),)),
+    "top_of_many": (lambda x: lax.top_k(x, 40), (_floats(2, 600),)),
     "unique": (partial(jnp.unique, size=6), (_below(6, 40),)),
     "sort_slope": (jax.grad(lambda x: jnp.sum(jnp.sort(x) * jnp.arange(4.0))), (_floats(9, 4),)),
     "add_at": (lambda x, i, v: x.at[i].add(v), (_floats(9, 4), ROWS, _floats(7, 4))),

@@ -122,6 +122,15 @@ def test_sort(tmp_path: Path) -> None:
         np.testing.assert_array_equal(got[1], np.take_along_axis(values, order, 0))
 
 
+def test_a_comparison_of_the_same_function_of_both_elements_is_a_key(tmp_path: Path) -> None:
+    """The CPU device sorts rows by it in a kernel of its own. Other comparisons are merges."""
+    path, out = tmp_path / "sort.stablehlo", tmp_path / "sort.mlir"
+    for text, has_key in ((SORT, True), (SORT.replace("maximum %b", "minimum %b"), False)):
+        path.write_text(text)
+        aotc.build(path, emit="mlir", out=out, chips=CHIP)
+        assert ("@sort_kernels_cpu::" in out.read_text()) == has_key
+
+
 SCATTER = """\
 func.func public @main(%x: tensor<250x3xf32>, %at: tensor<6x1xui8>, %by: tensor<6x3xf32>)
     -> tensor<250x3xf32> {

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aotc import ops
+from aotc.frontends.helpers import declare_capability
 from aotc.frontends.stablehlo.scatter import lower_scatter
 from aotc.frontends.stablehlo.select_and_scatter import lower_select_and_scatter
 from aotc.frontends.stablehlo.sort import lower_sort
@@ -28,6 +29,7 @@ def lower_regions(ir: Any, module: Any) -> None:
                 with operation.location, ir.InsertionPoint(operation):
                     lower(operation)
                 ops.erase(operation)
+        declare_capability(ir, module)
 
 
 class _Lowering:

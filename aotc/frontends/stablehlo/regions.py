@@ -4,7 +4,8 @@ calls the region.
 The text is a module with the operation as a function, from its operands to its results, and
 private functions: `@region`, or `@region0`, `@region1`, ... Calls of them are replaced by the
 operation's regions, converted from tensors of rank 0 to scalars. (Each tensor would become a
-buffer.)
+buffer.) A call of `@key` is replaced by what the only region compares: the first operand of its
+comparison, with each argument as both elements.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
+from aotc.module_names import CAPABILITY
 
 # The declaration of the text's first function.
 DECLARATION = "func.func private @region{number}({types}) -> ({results})\n"
@@ -26,15 +28,27 @@ def declare_region(arguments: list[Any], results: list[Any], number: int | None 
     )
 
 
+def declare_key(arguments: list[Any], result: str) -> str:
+    """The declaration of `@key` with these scalar types."""
+    return f"func.func private @key({', '.join(map(str, arguments))}) -> {result}\n"
+
+
 def replace_by_text(ir: Any, operation: Any, text: str) -> None:
     """Replaces `operation` by the body of the text's last function."""
     parsed = ir.Module.parse(text)
     function = ops.terminator(parsed.body)
     body = function.regions[0].blocks[0]
     for call in ops.find(function, "func.call"):
-        number = int(ops.callee_of(call).removeprefix("region") or 0)
+        callee, operands = ops.callee_of(call), list(call.operands)
+        if callee == CAPABILITY:
+            continue
+        number = int(callee.removeprefix("region") or 0) if callee != "key" else 0
+        if callee == "key":
+            operands = [operand for operand in operands for _ in range(2)]
         with operation.location, ir.InsertionPoint(call):
-            made = _clone_on_scalars(ir, operation.regions[number].blocks[0], list(call.operands))
+            made = _clone_on_scalars(ir, operation.regions[number].blocks[0], operands)
+        if callee == "key":
+            made = [made[0].owner.operands[0]]
         ops.replace(call, made)
     ops.replace_by_body(operation, body, operation.operands)
 

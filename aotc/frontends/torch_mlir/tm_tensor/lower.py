@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aotc import ops
-from aotc.frontends.helpers import inline_helpers
+from aotc.frontends.helpers import declare_capability, inline_helpers
 from aotc.frontends.torch_mlir.tm_tensor.scans import scan_text
 from aotc.frontends.torch_mlir.tm_tensor.scatters import scatter_text
 from aotc.frontends.torch_mlir.tm_tensor.sorts import sort_text, topk_text
@@ -29,7 +29,7 @@ def lower_tm_tensor(module: Any) -> None:
                 text = texts[operation.name](ir, operation)
                 if text is not None:
                     _replace(ir, operation, text)
-        _declare_capability(ir, module)
+        declare_capability(ir, module)
 
 
 def _replace(ir: Any, operation: Any, text: str) -> None:
@@ -45,16 +45,6 @@ def _replace(ir: Any, operation: Any, text: str) -> None:
         ops.replace(call, [result])
     ops.replace_by_body(operation, function.regions[0].blocks[0], operation.operands)
     ops.erase(operation)
-
-
-def _declare_capability(ir: Any, module: Any) -> None:
-    """Declares the function that texts call to ask for a GPU, if they do."""
-    calls = ops.find(module.operation, "func.call")
-    if any(ops.callee_of(call) == CAPABILITY for call in calls):
-        with ir.Location.unknown():
-            parsed = ir.Module.parse(f"func.func private @{CAPABILITY}() -> i32")
-            with ir.InsertionPoint(module.body):
-                parsed.body.operations[0].operation.clone()
 
 
 def _clone(block: Any, arguments: list[Any]) -> Any:

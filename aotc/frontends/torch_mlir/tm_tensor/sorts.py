@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aotc import ops
 from aotc.frontends.merge_sort import MergeSort
 from aotc.frontends.radix_sort import SortKey
+from aotc.frontends.sort_operands import operand_of_numbers, used_length
 from aotc.frontends.tensor_text import size_lines
 from aotc.frontends.torch_mlir.tm_tensor.attributes import dimension_of
 
@@ -21,48 +21,9 @@ def sort_text(ir: Any, operation: Any) -> str | None:
     results end there: torch-mlir lowers `topk` to a sort whose first elements are taken."""
     types = [ir.RankedTensorType(value.type) for value in operation.operands]
     dimension = dimension_of(ir, operation)
-    numbers = [i for i, one in enumerate(operation.operands) if _has_numbers(ir, one, dimension)]
-    first = _used_length(operation, dimension)
-    sort = _merge_sort(ir, operation, types, first, *numbers[:1])
+    numbers = operand_of_numbers(ir, operation, dimension)
+    sort = _merge_sort(ir, operation, types, used_length(operation, dimension), numbers)
     return None if sort is None else sort.text()
-
-
-def _has_numbers(ir: Any, value: Any, dimension: int) -> bool:
-    """Whether each element is its own number along the dimension, as in the indices that torch-mlir
-    sorts for `sort` and `topk`."""
-    producer = ops.defining(value)
-    if producer is None or producer.name != "linalg.generic" or len(producer.results) != 1:
-        return False
-    names = ", ".join(f"d{i}" for i in range(ir.RankedTensorType(value.type).rank))
-    (yielded,) = list(producer.regions[0].blocks[0].operations)[-1].operands
-    cast = ops.defining(yielded)
-    place = None
-    if cast is not None and cast.name == "arith.index_cast":
-        place = ops.defining(cast.operands[0])
-    return (
-        place is not None
-        and place.name == "linalg.index"
-        and ir.IntegerAttr(place.attributes["dim"]).value == dimension
-        and str(list(producer.attributes["indexing_maps"])[-1])
-        == f"affine_map<({names}) -> ({names})>"
-    )
-
-
-def _used_length(operation: Any, dimension: int) -> int | None:
-    """The number of the results' first elements along the dimension that are used, or None if all
-    may be used."""
-    ends = [0]
-    for use in (use for result in operation.results for use in result.uses):
-        if use.owner.name != "tensor.extract_slice":
-            return None
-        offset, size, stride = (
-            use.owner.attributes[f"static_{kind}"][dimension]
-            for kind in ("offsets", "sizes", "strides")
-        )
-        if min(offset, size) < 0 or stride != 1:
-            return None
-        ends.append(offset + size)
-    return max(ends) or None
 
 
 def topk_text(ir: Any, operation: Any) -> str | None:
@@ -147,5 +108,5 @@ def _merge_sort(
 
     if key == numbers:
         numbers = None
-    order = SortKey(key, is_ascending)
+    order = SortKey(str(element), is_ascending, str(element) != "i1", key)
     return MergeSort(types, dimension_of(ir, operation), is_before, first, numbers, order)
