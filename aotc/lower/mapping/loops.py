@@ -243,7 +243,7 @@ def _launch_points(
         what, launch = on_gpus
         launch()
         return what
-    vectors = plan_window_vectors(loop) if cpu_kernels and given is None else None
+    vectors = plan_window_vectors(loop, overlaps) if cpu_kernels and given is None else None
     if vectors is not None:
         what, launch = on_gpus or (str(points), lambda: launch_points(loop, points))
         _launch_either(loop, vectors, launch)

@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc import ops
+from aotc.analysis.effects import Overlaps, accesses_in
 from aotc.chips import WARP
 from aotc.lower.mapping.blocks import BlockShape
 from aotc.lower.mapping.build import ULT, create_launch, create_loop
@@ -43,23 +45,26 @@ _MOST_VECTORS, _FEW_VECTORS = 4, 2
 _COLUMNS_OF_BLOCK = 8192
 _LEAST_BLOCKS = 64
 _LEAST_WHOLE_ROWS, _MOST_WHOLE_COLUMNS = 16, 4096
-_ROWS_OF_UNKNOWN_LENGTH = 4
+# Of rows of unknown length, a block has as many as leave this number of blocks, up to a limit.
+_BLOCKS_OF_UNKNOWN, _MOST_ROWS_OF_UNKNOWN = 128, 64
 
 
 class RowVectors(Struct, frozen=True):
-    """Blocks of one thread, each with `rows` rows.
+    """Blocks of one thread, each with `rows` rows, or None if that depends on their number.
 
     `items` is the body: operations, and loops along the row, whose values have the `kinds`. The
-    rows are the first `rank` dimensions of the loop.
+    rows are the first `rank` dimensions of the loop. Columns `may_repeat` if computing them twice
+    has the same results.
     """
 
-    rows: int
+    rows: int | None
     rank: int
     items: tuple[Any, ...]
     kinds: Kinds
+    may_repeat: bool = False
 
     def __str__(self) -> str:
-        rows = "a row" if self.rows == 1 else f"{self.rows} rows"
+        rows = {None: "some rows", 1: "a row"}.get(self.rows, f"{self.rows} rows")
         return f"a thread for {rows}, with vectors of {LANES} columns"
 
 
@@ -74,7 +79,7 @@ def plan_row_vectors(loop: Any, items: Sequence[Any]) -> RowVectors | None:
     return _plan(loop_trips(loop), counts, tuple(items), kinds)
 
 
-def plan_window_vectors(loop: Any) -> RowVectors | None:
+def plan_window_vectors(loop: Any, overlaps: Overlaps) -> RowVectors | None:
     """The plan for a loop over points, whose last dimension becomes the columns.
 
     None unless LLVM would not vectorize it: it loads padded data, or has an inner loop with strided
@@ -93,7 +98,13 @@ def plan_window_vectors(loop: Any) -> RowVectors | None:
     least_rows = math.prod(least_trips(*one) for one in rows)
     if not is_of_windows and not _are_whole(columns, least_rows, kinds):
         return None
-    return _plan(trips, [columns.known_count], (columns,), kinds)
+    plan = _plan(trips, [columns.known_count], (columns,), kinds)
+    may_repeat = bool(ops.find(loop, "scf.for")) and not any(
+        overlaps.is_written(access.memref, columns.body)
+        for access in accesses_in(loop)
+        if not access.writes
+    )
+    return replace(plan, may_repeat=may_repeat)
 
 
 def _are_whole(columns: Columns, rows: int, kinds: Kinds) -> bool:
@@ -123,13 +134,14 @@ def _plan(
     items: tuple[Any, ...],
     kinds: Kinds,
 ) -> RowVectors:
-    longest = max(count or 0 for count in columns)
-    of_block = _ROWS_OF_UNKNOWN_LENGTH
+    longest, total = max(count or 0 for count in columns), known_product(list(rows))
+    of_block: int | None = None
     if longest > 0 and None not in columns:
         of_block = max(1, _COLUMNS_OF_BLOCK // longest)
-    total = known_product(list(rows))
-    if total is not None:
-        of_block = max(1, min(of_block, total // _LEAST_BLOCKS))
+        if total is not None:
+            of_block = max(1, min(of_block, total // _LEAST_BLOCKS))
+    elif total is not None:
+        of_block = min(max(1, total // _BLOCKS_OF_UNKNOWN), _MOST_ROWS_OF_UNKNOWN)
     return RowVectors(of_block, len(rows), items, kinds)
 
 
@@ -142,26 +154,31 @@ def create_row_vectors(loop: Any, plan: RowVectors) -> None:
     count = ops.capped_product([d.trips for d in rows])
     known = known_product([d.known_trips for d in rows])
 
-    def launch(blocks: Any) -> None:
-        made = create_launch([blocks], BlockShape(1))
+    def launch() -> None:
+        size = _rows_of_block(plan, count)
+        made = create_launch([ops.index_op("arith.ceildivui", count, size)], BlockShape(1))
         with ir.InsertionPoint(made.end):
-            _iterate_rows(loop, plan, rows, count, made.block_ids[0])
+            _iterate_rows(loop, plan, rows, count, size, made.block_ids[0])
 
-    if known is not None:
-        if known > 0:
-            launch(ops.constant_index(-(-known // plan.rows)))
-        return
-    # A launch without blocks is an error.
-    ops.create_if(
-        ops.compare(ULT, ops.constant_index(0), count),
-        lambda: launch(ops.index_op("arith.ceildivui", count, ops.constant_index(plan.rows))),
-    )
+    if known is None:
+        # A launch without blocks is an error.
+        ops.create_if(ops.compare(ULT, ops.constant_index(0), count), launch)
+    elif known > 0:
+        launch()
+
+
+def _rows_of_block(plan: RowVectors, count: Any) -> Any:
+    if plan.rows is not None:
+        return ops.constant_index(plan.rows)
+    whole = ops.index_op("arith.divui", count, ops.constant_index(_BLOCKS_OF_UNKNOWN))
+    some = ops.index_op("arith.maxui", whole, ops.constant_index(1))
+    return ops.index_op("arith.minui", some, ops.constant_index(_MOST_ROWS_OF_UNKNOWN))
 
 
 def _iterate_rows(
-    loop: Any, plan: RowVectors, rows: list[Dimension], count: Any, block: Any
+    loop: Any, plan: RowVectors, rows: list[Dimension], count: Any, size: Any, block: Any
 ) -> None:
-    one, size = ops.constant_index(1), ops.constant_index(plan.rows)
+    one = ops.constant_index(1)
     first = ops.index_op("arith.muli", block, size)
     end = ops.index_op("arith.minui", ops.index_op("arith.addi", first, size), count)
 
@@ -171,7 +188,7 @@ def _iterate_rows(
         values = dict(zip(loop.regions[0].blocks[0].arguments, variables, strict=False))
         for item in plan.items:
             if isinstance(item, Columns):
-                _RowLoop(item, plan.kinds, values).build()
+                _RowLoop(item, plan, values).build()
             else:
                 copy(item, values)
 
@@ -184,12 +201,13 @@ def _iterate_rows(
 class _RowLoop:
     """Builds a loop along a row at the insertion point, and adds its results to `values`."""
 
-    def __init__(self, columns: Columns, kinds: Kinds, values: dict[Any, Any]) -> None:
-        self._columns, self._kinds, self._values = columns, kinds, values
+    def __init__(self, columns: Columns, plan: RowVectors, values: dict[Any, Any]) -> None:
+        self._columns, self._kinds, self._values = columns, plan.kinds, values
+        self._may_repeat = plan.may_repeat
         *self._outer, self._inner = columns.dimensions(values)
         self._partials = [Partials.of(accumulator) for accumulator in columns.accumulators]
         # Of rows that are reduced, the number of vectors at a time determines the result.
-        self._guards = [] if self._partials else guards_of(columns, kinds)
+        self._guards = [] if self._partials else guards_of(columns, plan.kinds)
 
     def build(self) -> None:
         vectors = self._count_vectors()
@@ -233,7 +251,8 @@ class _RowLoop:
         return create_loop(zero, outer[0].trips, one, carried, inside)
 
     def _along(self, variables: list[Any], carried: list[Any], vectors: int) -> list[Any]:
-        """Several vectors at a time, then single vectors, then a masked rest."""
+        """Several vectors at a time, then single vectors, then a masked rest. If columns may be
+        computed twice, the last vector of a row of unknown length ends with it, if it fits."""
         zero, trips = ops.constant_index(0), self._inner.trips
         several, one = ops.constant_index(vectors * LANES), ops.constant_index(LANES)
         own = sum(len(partials.kinds) for partials in self._partials)
@@ -263,12 +282,30 @@ class _RowLoop:
             found = self._vectors(variables, [position], values[:own], mask)
             return [*found, *values[own:]]
 
+        known = self._inner.known_trips
+        if self._may_repeat and known is None:
+
+            def all_vectors() -> None:
+                end, last = zero, ops.index_op("arith.subi", trips, one)
+                if vectors > 1:
+                    end = _round_down(trips, vectors * LANES)
+                    create_loop(zero, end, several, [], whole(vectors))
+
+                def repeated(position: Any, _: list[Any]) -> list[Any]:
+                    return whole(1)(ops.index_op("arith.minui", position, last), [])
+
+                create_loop(end, trips, one, [], repeated)
+
+            is_short = ops.compare(ULT, trips, one)
+            short = functools.partial(create_loop, zero, trips, one, [], rest)
+            ops.create_either(is_short, short, all_vectors)
+            return []
+
         end = _round_down(trips, vectors * LANES)
         carried = create_loop(zero, end, several, carried, whole(vectors))
         last = _round_down(trips, LANES)
         if vectors > 1:
             carried = create_loop(end, last, one, carried, whole(1))
-        known = self._inner.known_trips
         if known is not None and known % LANES == 0:
             return carried
         # It has at most one iteration.
