@@ -21,10 +21,12 @@ from matmul.scalar_products import entry
 import aotc
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
 from aotc.kernels.matmul.epilogue import Epilogue, Step
+from aotc.kernels.matmul.implicit_gemm.cpu import strips
 from aotc.kernels.matmul.implicit_gemm.cpu.copied import copy_of
 from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
 from aotc.kernels.matmul.implicit_gemm.cpu.image import image_of
 from aotc.kernels.matmul.implicit_gemm.cpu.lines import lines_of
+from aotc.kernels.matmul.implicit_gemm.cpu.strips import can_copy_strips
 from aotc.kernels.matmul.implicit_gemm.direct import IMPLICIT_DIRECT
 from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
 from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
@@ -180,6 +182,8 @@ ANY_LINES = tuple(
     for case, adds in (
         (convolution("any_lines", (2, 3, 7, 29), (35, 3, 3), strides=(2, 2)), False),
         (convolution("any_lines_apart", (1, 5, 6, 30), (12, 3, 3), dilations=(1, 3)), True),
+        (convolution("any_strips", (2, 12, 6, 19), (193, 3, 3), strides=(2, 2)), False),
+        (convolution("any_strips_apart", (1, 5, 6, 30), (193, 3, 3), dilations=(1, 3)), True),
     )
 )
 TURNED = Contraction(
@@ -263,7 +267,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
     """All cases, built once for all workers: kernels for GPUs, which the CPU device runs."""
 
     def make(folder: Path) -> None:
-        build_library("\n".join(text_of(*case) for case in CASES), folder, name="implicit_gemm")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(strips, "MOST_BYTES", 1)  # several strips
+            texts = [text_of(*case) for case in CASES]
+        build_library("\n".join(texts), folder, name="implicit_gemm")
 
     folder = made_once(shared_folder(tmp_path_factory) / "implicit_gemm", make)
     return Library(folder / "lib" / "libimplicit_gemm.so", folder / "implicit_gemm.json")
@@ -359,6 +366,14 @@ def test_lines_are_read_in_place() -> None:
         assert problem.m is not None
         is_read = lines is not None and lines.are_faster(problem.m)
         assert is_read == (case in LINES), case.name
+
+
+def test_what_several_blocks_would_pack_is_copied_by_strips_if_it_is_of_any_size() -> None:
+    for case in (*ANY_LINES, *COPIED, ANY_SIZE, ANY_SIZE_LAST, IMAGES, DYNAMIC_IMAGES):
+        problem = case.problem
+        assert problem is not None
+        is_copied = copy_of(problem) is None and can_copy_strips(problem)
+        assert is_copied == case.name.startswith("any_strips"), case.name
 
 
 def test_what_several_blocks_would_pack_is_copied() -> None:

@@ -31,9 +31,9 @@ from aotc.kernels.matmul.implicit_gemm.problem import (
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, Matrix
 from aotc.mlir import ir
 
-# With fewer than _LEAST_ROWS rows, or at most _ROWS_OF_BLOCK rows and enough columns, one block
+# With fewer than _LEAST_ROWS rows, or at most ROWS_OF_BLOCK rows and enough columns, one block
 # computes all rows, and packs its columns while they are in a cache.
-_LEAST_ROWS, _ROWS_OF_BLOCK, _ENOUGH_COLUMNS = 96, 192, 576
+_LEAST_ROWS, ROWS_OF_BLOCK, _ENOUGH_COLUMNS = 96, 192, 576
 # The limit of the copy of an image, in bytes.
 MOST_BYTES = 2**24
 # Operations whose regions are executed at most once.
@@ -123,7 +123,7 @@ def _is_worth_it(problem: ImplicitGemm) -> bool:
         return False
     if image_of(problem) is not None:
         return False
-    return rows > _ROWS_OF_BLOCK or (columns is not None and columns < _ENOUGH_COLUMNS)
+    return rows > ROWS_OF_BLOCK or (columns is not None and columns < _ENOUGH_COLUMNS)
 
 
 def _outermost_condition(block: Any) -> Any:

@@ -15,6 +15,7 @@ from aotc.kernels.matmul.implicit_gemm.cpu.grouped import takes_groups
 from aotc.kernels.matmul.implicit_gemm.cpu.image import ImageKernel, image_of
 from aotc.kernels.matmul.implicit_gemm.cpu.lines import LineKernel, Lines, lines_of
 from aotc.kernels.matmul.implicit_gemm.cpu.phases import insert_phases, phases_of
+from aotc.kernels.matmul.implicit_gemm.cpu.strips import can_copy_strips, insert_strips
 from aotc.kernels.matmul.implicit_gemm.cpu.transposed import Kernel as TransposedKernel
 from aotc.kernels.matmul.implicit_gemm.cpu.transposed import transposed_filters
 from aotc.kernels.matmul.implicit_gemm.cpu.winograd import can_implement as can_use_winograd
@@ -62,6 +63,9 @@ class ImplicitCpu(CpuFamily[ImplicitGemm]):
             GroupedKernel(b, seen, variant, arguments.epilogue).build(arguments)
             return
         copy = copy_of(seen)
+        if copy is None and can_copy_strips(seen):
+            insert_strips(b, seen, variant, arguments)
+            return
         if copy is None:
             _insert_in_place(b, seen, variant, arguments)
             return
