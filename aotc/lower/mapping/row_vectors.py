@@ -99,7 +99,7 @@ def plan_window_vectors(loop: Any, overlaps: Overlaps) -> RowVectors | None:
     if not is_of_windows and not _are_whole(columns, least_rows, kinds):
         return None
     plan = _plan(trips, [columns.known_count], (columns,), kinds)
-    may_repeat = bool(ops.find(loop, "scf.for")) and not any(
+    may_repeat = bool(is_of_windows) and not any(
         overlaps.is_written(access.memref, columns.body)
         for access in accesses_in(loop)
         if not access.writes
