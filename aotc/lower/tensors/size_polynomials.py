@@ -244,8 +244,27 @@ class Facts:
                 # arith.divsi rounds toward zero, arith.floordivsi rounds down.
                 one = left if name == DIVIDED else rest
                 if self.is_never_negative(one):
-                    return even.plus(_quotient(rest, divisor))
+                    return even.plus(self._quotient(rest, divisor))
         return Polynomial.atom(Computed(name, (left, right)))
+
+    def _quotient(self, left: Polynomial, divisor: int) -> Polynomial:
+        """`left` / `divisor`, where no coefficient of `left` is negative. A quotient that is
+        divided again, as sizes of convolutions with strides are, is one quotient:
+        (x / a + c) / d = (x + c a) / (a d)."""
+        known = left.known()
+        if known is not None:
+            return Polynomial.number(known // divisor)
+        rest = dict(left.coefficients)
+        number = rest.pop(_NONE, 0)
+        ((monomial, coefficient), *more) = rest.items()
+        atom = _only_atom(monomial)
+        if coefficient == 1 and not more and isinstance(atom, Computed) and atom.name == DIVIDED:
+            divided, by = atom.operands
+            inner = by.known()
+            if inner and inner > 0 and self.is_never_negative(divided):
+                whole = divided.plus(Polynomial.number(number * inner))
+                return self.computed(DIVIDED, whole, Polynomial.number(inner * divisor))
+        return Polynomial.atom(Computed(DIVIDED, (left, Polynomial.number(divisor))))
 
     def _positive_part(self, polynomial: Polynomial) -> Polynomial:
         """max(polynomial, 0), in terms of which maxima and minima of two polynomials are
@@ -320,13 +339,6 @@ class Facts:
         signs = [self.is_never_negative(one, 1) for one in atom.operands]
         is_positive = any(signs) if atom.name == GREATEST else all(signs)
         return (0 if is_positive else -1), None
-
-
-def _quotient(left: Polynomial, divisor: int) -> Polynomial:
-    known = left.known()
-    if known is not None:
-        return Polynomial.number(known // divisor)
-    return Polynomial.atom(Computed(DIVIDED, (left, Polynomial.number(divisor))))
 
 
 def _only_atom(monomial: Iterable[tuple[Atom, int]]) -> Atom | None:

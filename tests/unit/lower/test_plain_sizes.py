@@ -10,6 +10,13 @@ from helpers.native import build_library
 from helpers.passes import run_passes_on
 
 from aotc import ops
+from aotc.lower.tensors.size_polynomials import (
+    FLOOR_DIVIDED,
+    ArgumentSize,
+    Facts,
+    Other,
+    Polynomial,
+)
 
 E = "attributes {llvm.emit_c_interface}"
 
@@ -97,3 +104,22 @@ def test_what_a_broadcast_reads(rows: int, others: int, tmp_path: Path) -> None:
     got = library.call("f", x, other)
     numbers = np.arange(rows) if others != 1 else np.zeros(rows)
     np.testing.assert_array_equal(got, np.repeat(numbers[:, None], 3, 1))
+
+
+def test_quotients_of_quotients_are_quotients() -> None:
+    """As the sizes of convolutions with strides of 2: (n - 1) / 2 + 1, each, are (n - 1) / 8 + 1
+    together. A number that may be negative, or half of a sum of quotients, stays as it is."""
+    facts, one = Facts(), Polynomial.number(1)
+    size = Polynomial.atom(ArgumentSize(0, 2))
+    other = Polynomial.atom(Other(0, None))
+
+    def strided(size: Polynomial, stride: int) -> Polynomial:
+        steps = size.minus(one)
+        return facts.computed(FLOOR_DIVIDED, steps, Polynomial.number(stride)).plus(one)
+
+    thrice = strided(strided(strided(size, 2), 2), 2)
+    assert strided(size, 8) == thrice
+    assert strided(size, 6) != thrice
+    assert strided(other, 4) != strided(strided(other, 2), 2)
+    halves = strided(size, 2).plus(strided(size, 3))
+    assert len(facts.computed(FLOOR_DIVIDED, halves, Polynomial.number(2)).atoms()) > 3
