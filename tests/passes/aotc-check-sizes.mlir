@@ -39,3 +39,36 @@ func.func @concatenated(%x: tensor<?x3xf32>, %y: tensor<?x3xf32>) -> tensor<4x3x
 }
 // CHECK-LABEL: func.func @concatenated
 // CHECK:         cf.assert %{{.*}}, "the sizes of 'argument 0' and 'argument 1' do not fit:
+
+// A static size that a type declares is the size that the operation computes.
+func.func @declared(%x: tensor<?xf32>, %m: memref<?x?xf32>) -> (tensor<6xf32>, memref<2x?xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %padded = tensor.pad %x low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<?xf32> to tensor<6xf32>
+  %cast = memref.cast %m : memref<?x?xf32> to memref<2x?xf32>
+  return %padded, %cast : tensor<6xf32>, memref<2x?xf32>
+}
+// CHECK-LABEL: func.func @declared
+// CHECK:         cf.assert %{{.*}}, "the sizes of 'argument 0' do not fit: expected argument 0.shape[0] + 2 == 6"
+// CHECK:         cf.assert %{{.*}}, "'argument 1' has another size in dimension 0 than 2"
+
+// What is inserted has the slice's sizes, although it has fewer dimensions.
+func.func @inserted(%row: tensor<?xf32>, %x: tensor<?x?xf32>, %n: index) -> tensor<?x?xf32> {
+  %y = tensor.insert_slice %row into %x[1, 0] [1, %n] [1, 1] : tensor<?xf32> into tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+// CHECK-LABEL: func.func @inserted
+// CHECK:         %[[IS_EQUAL:.*]] = arith.cmpi eq,
+// CHECK-NEXT:    cf.assert %[[IS_EQUAL]], "sizes that depend on values and sizes of 'argument 0' do not fit tensor.insert_slice"
+
+// Views of buffers are in bounds.
+func.func @views(%x: memref<?xf32>, %n: index) -> (memref<4xf32, strided<[1], offset: 2>>, memref<?x8xf32>) {
+  %part = memref.subview %x[2] [4] [1] : memref<?xf32> to memref<4xf32, strided<[1], offset: 2>>
+  %rows = memref.expand_shape %x [[0, 1]] output_shape [%n, 8] : memref<?xf32> into memref<?x8xf32>
+  return %part, %rows : memref<4xf32, strided<[1], offset: 2>>, memref<?x8xf32>
+}
+// CHECK-LABEL: func.func @views
+// CHECK:         cf.assert %{{.*}}, "the sizes of 'argument 0' do not fit: expected 6 <= argument 0.shape[0]"
+// CHECK:         cf.assert %{{.*}}, "sizes that depend on values and sizes of 'argument 0' do not fit memref.expand_shape"

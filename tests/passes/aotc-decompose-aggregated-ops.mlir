@@ -107,3 +107,17 @@ func.func @open(%x: tensor<1x8x?x?xf32>, %w: tensor<8x3x3xf32>, %out: tensor<1x8
 // CHECK:         arith.select {{.*}}, %[[READ]]
 // CHECK:       linalg.depthwise_conv_2d_nchw_chw ins(%[[PADDED]],
 // CHECK:       tensor.pad %arg0 low[0, 0, 2, 1]
+
+// Sizes of what is scattered are those of the coordinates and of the destination. A bit cast is
+// elementwise.
+func.func @scattered(%x: tensor<?x?xf32>, %rows: tensor<?x?xi32>, %at: tensor<?x1xindex>) -> tensor<?x?xf32> {
+  %cast = tensor.bitcast %rows : tensor<?x?xi32> to tensor<?x?xf32>
+  %y = tensor.scatter %cast into %x[%at] scatter_dims([0]) unique : (tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x1xindex>) -> tensor<?x?xf32>
+  return %y : tensor<?x?xf32>
+}
+
+// CHECK-LABEL: func.func @scattered
+// CHECK:       arith.bitcast %arg1 : tensor<?x?xi32> to tensor<?x?xf32>
+// CHECK:       cf.assert {{.*}}, "tensor.scatter: dimension 0 of the source and 0 of the tensor of coordinates have different sizes"
+// CHECK:       cf.assert {{.*}}, "tensor.scatter: dimension 1 of the source and 1 of the destination have different sizes"
+// CHECK:       scf.forall

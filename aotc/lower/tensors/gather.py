@@ -126,6 +126,12 @@ def _scatter_text(scatter: Any) -> str:
             f"func.func @scatter(%source: {source}, %whole: {dest}, %coordinates: {coordinates}) "
             f"-> {dest} {{",
             *(line for i in range(source.rank) for line in _read_size(i, "%source", source, i)),
+            *(
+                line
+                for i in range(source.rank)
+                if source.is_dynamic_dim(i)
+                for line in _check_size(i, *move.size_source(i))
+            ),
             f"%r = scf.forall ({variables}) in ({sizes}) shared_outs(%all = %whole) -> ({dest}) {{",
             *move.read_coordinates(),
             f"%v = tensor.extract_slice %source[{variables}] [{ones}] [{ones}] "
@@ -138,9 +144,20 @@ def _scatter_text(scatter: Any) -> str:
     )
 
 
-def _read_size(number: int, name: str, type_: Any, dimension: int) -> list[str]:
+def _check_size(number: int, name: str, type_: Any, dimension: int) -> list[str]:
+    """Lines of IR that assert that `%nNUMBER`, a size of the source, is that of another tensor."""
+    what = {"%whole": "destination", "%coordinates": "tensor of coordinates"}[name]
+    return [
+        *_read_size(number, name, type_, dimension, "other"),
+        f"%same{number} = arith.cmpi eq, %n{number}, %other{number} : index",
+        f'cf.assert %same{number}, "tensor.scatter: dimension {number} of the source and '
+        f'{dimension} of the {what} have different sizes"',
+    ]
+
+
+def _read_size(number: int, name: str, type_: Any, dimension: int, size: str = "n") -> list[str]:
     """Lines of IR that define `%nNUMBER` as a size of the tensor `name`."""
     return [
-        f"%of{number} = arith.constant {dimension} : index",
-        f"%n{number} = tensor.dim {name}, %of{number} : {type_}",
+        f"%of_{size}{number} = arith.constant {dimension} : index",
+        f"%{size}{number} = tensor.dim {name}, %of_{size}{number} : {type_}",
     ]

@@ -12,6 +12,7 @@ from aotc.lower.tensors.gather import expand_gathers
 from aotc.lower.tensors.pads import expand_pads
 from aotc.lower.tensors.softmax import expand_softmax_of_buffers
 from aotc.mlir import ir
+from aotc.rewrites.bitcasts import expand_bitcasts
 from aotc.rewrites.buffer_packs import expand_buffer_packs
 from aotc.rewrites.constant_loads import load_constant_globals
 from aotc.rewrites.contractions import expand_contractions
@@ -83,6 +84,7 @@ def decompose(source: Source) -> None:
         _run_schedule(source, "".join(steps))
     expand_pads(module)
     expand_powers(module)
+    expand_bitcasts(module)
 
 
 def _pattern_steps(module: Any) -> list[str]:

@@ -181,31 +181,40 @@ class Sizes:
             if tensor.owner == self._block:
                 return Polynomial.atom(ArgumentSize(tensor.arg_number, dimension))
             return self._other(tensor, dimension)
+        found = self.computed(tensor, dimension)
+        if found is not None:
+            return found
         unknown = [i for i in range(tensor.type.rank) if tensor.type.is_dynamic_dim(i)]
         number = unknown.index(dimension)
-        like = same_sized_operand(owner, list(owner.results).index(tensor))
-        if like is not None:
-            return self.of(like, dimension)
         if owner.name in _WITH_SIZES:
             # If the result is a copy, the operand is the tensor that is copied.
             asked = owner.operands[0 if _has_rank(owner.operands[0]) else number]
             return self.of(asked, dimension) if _has_rank(asked) else self.value(asked)
-        if owner.name in ("tensor.expand_shape", "tensor.splat"):
+        if owner.name in ("tensor.expand_shape", "memref.expand_shape", "tensor.splat"):
             return self.value(owner.operands[1 + number])
-        if owner.name == "tensor.collapse_shape":
-            return self.product(owner.operands[0], ops.groups_of(owner)[dimension])
-        if owner.name == "tensor.extract_slice":
+        if owner.name in ("tensor.extract_slice", "memref.subview"):
             sizes = ops.operand_groups(owner)[2]
             return self.value(sizes[number])
+        return self._other(tensor, dimension)
+
+    def computed(self, tensor: Any, dimension: int) -> Polynomial | None:
+        """The size that an operation computes from its operands' sizes, even if its result declares
+        a static one. None for an operation whose verifier compares the two."""
+        owner = ops.defining(tensor)
+        like = owner and same_sized_operand(owner, list(owner.results).index(tensor))
+        if like:
+            return self.of(like, dimension)
+        if owner is None:
+            return None
+        if owner.name in ("tensor.collapse_shape", "memref.collapse_shape"):
+            return self.product(owner.operands[0], ops.groups_of(owner)[dimension])
         if owner.name == "tensor.concat":
             return self._concatenated(owner, dimension)
         if owner.name == "tensor.pad":
             low, high = mixed_polynomials(self, owner)
             return low[dimension].plus(self.of(owner.operands[0], dimension)).plus(high[dimension])
         asked = requested_sizes(owner) if owner.name == "tensor.reshape" else None
-        if asked is not None:
-            return self.value(asked[dimension])
-        return self._other(tensor, dimension)
+        return None if asked is None else self.value(asked[dimension])
 
     def product(self, tensor: Any, dimensions: list[int]) -> Polynomial:
         """The product of the tensor's sizes along `dimensions`."""
