@@ -16,6 +16,7 @@ from aotc.lower.passes.assign_layouts import AssignLayouts
 from aotc.lower.passes.base import OwnPass, Pass, Upstream
 from aotc.lower.passes.cast_parallel_results import CastParallelResults
 from aotc.lower.passes.check_sizes import CheckSizes
+from aotc.lower.passes.check_tosa import CheckTosa
 from aotc.lower.passes.choose_attention_kernels import ChooseAttentionKernels
 from aotc.lower.passes.choose_fourier_kernels import ChooseFourierKernels
 from aotc.lower.passes.choose_matmul_kernels import ChooseMatmulKernels
@@ -124,14 +125,20 @@ SCHEDULE: tuple[Pass, ...] = (
 )
 ERASE_SCHEDULES: tuple[Pass, ...] = (EraseSchedules(reason="there is no main sequence"),)
 
-_TOSA = _upstream(
-    "tosa becomes linalg on tensors",
-    "func.func(tosa-optional-decompositions,canonicalize,tosa-infer-shapes,"
-    "tosa-make-broadcastable)",
-    "func.func(tosa-to-linalg-named,canonicalize,tosa-layerwise-constant-fold)",
-    "func.func(tosa-make-broadcastable)",
+_TOSA: tuple[Pass, ...] = (
+    *_upstream(
+        "tosa becomes linalg on tensors",
+        "func.func(tosa-optional-decompositions,canonicalize,tosa-infer-shapes,"
+        "tosa-make-broadcastable)",
+    ),
+    CheckTosa(),
+    Upstream("func.func(tosa-to-linalg-named,canonicalize,tosa-layerwise-constant-fold)"),
+    Upstream("func.func(tosa-make-broadcastable)"),
     # tosa-to-linalg fails on tosa.scatter, which tosa-to-scf lowers.
-    "func.func(tosa-to-scf,tosa-to-linalg,tosa-to-arith{include-apply-rescale=1},tosa-to-tensor)",
+    Upstream(
+        "func.func(tosa-to-scf,tosa-to-linalg,tosa-to-arith{include-apply-rescale=1},"
+        "tosa-to-tensor)"
+    ),
 )
 _RESULTS: tuple[Pass, ...] = (
     WriteIntoArguments(),
