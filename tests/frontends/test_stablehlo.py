@@ -486,3 +486,45 @@ def test_slices_of_dynamic_size(tmp_path: Path) -> None:
         given = [np.array(one, np.int32) for one in (first, end)]
         (got,) = call(built, "part", [x, *given], [expected])
         np.testing.assert_array_equal(got, expected)
+
+
+SIZES_THAT_DIFFER = (
+    (
+        "%r = stablehlo.concatenate %x, %x, %y, dim = 0 : "
+        "(tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>"
+    ),
+    (
+        "%c = stablehlo.concatenate %x, %x, dim = 0 : "
+        "(tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<5x?xf32>\n"
+        "%r = stablehlo.negate %c : (tensor<5x?xf32>) -> tensor<?x?xf32>"
+    ),
+    (
+        '%r, %s = "stablehlo.sort"(%x, %y) <{dimension = 1 : i64}> ({\n'
+        "^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):\n"
+        "%l = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>\n"
+        "stablehlo.return %l : tensor<i1>\n"
+        "}) : (tensor<?x?xf32>, tensor<?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>)"
+    ),
+    (
+        '%r = "stablehlo.scatter"(%x, %i, %y) <{scatter_dimension_numbers = #stablehlo.scatter<'
+        "update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], "
+        "index_vector_dim = 1>}> ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+        "stablehlo.return %b : tensor<f32>\n"
+        "}) : (tensor<?x?xf32>, tensor<?xi32>, tensor<?x?xf32>) -> tensor<?x?xf32>"
+    ),
+)
+
+
+def test_sizes_that_differ(tmp_path: Path) -> None:
+    """They are written and read out of bounds otherwise."""
+    for number, line in enumerate(SIZES_THAT_DIFFER):
+        path = tmp_path / f"net{number}.stablehlo"
+        path.write_text(
+            "func.func public @main(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>, %i: tensor<?xi32>) "
+            f"-> tensor<?x?xf32> {{\n{line}\nreturn %r : tensor<?x?xf32>\n}}\n"
+        )
+        library = aotc.load(aotc.build(path, emit="shared", out=f"{tmp_path}/", chips="sm_90"))
+        library.set_device("cpu")
+        x, y = np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32)
+        with pytest.raises(aotc.LibraryError, match=r"another size|do not fit"):
+            library[f"net{number}"](x, y, np.zeros(3, np.int32))

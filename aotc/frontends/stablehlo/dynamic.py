@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -49,6 +50,7 @@ class _Dynamic(WindowLowering):
     def __init__(self, ir: Any) -> None:
         super().__init__(ir)
         self.by_name = {
+            "stablehlo.concatenate": self._concatenation,
             "stablehlo.convolution": self._convolution,
             "stablehlo.custom_call": self._call,
             "stablehlo.dynamic_conv": self._convolution,
@@ -62,6 +64,8 @@ class _Dynamic(WindowLowering):
             "stablehlo.real_dynamic_slice": self._slice,
             "stablehlo.reduce_window": self._window,
             "stablehlo.reverse": self._reverse,
+            "stablehlo.scatter": self._scatter,
+            "stablehlo.sort": self._sort,
         }
 
     def read_size(self, operation: Any) -> None:
@@ -368,6 +372,49 @@ class _Dynamic(WindowLowering):
         )
         self._put(operation, self._sizes.all_of(whole), values, [line, f"return %r : {whole.type}"])
         return True
+
+    def _concatenation(self, operation: Any) -> bool:
+        """Asserts the sizes, which the pass to linalg does not compare."""
+        along = self._ir.IntegerAttr(operation.attributes["dimension"]).value
+        result = operation.results[0].type
+        given = [self._sizes.all_of(one) for one in operation.operands]
+        for i, sizes in enumerate(zip(*given, strict=True)):
+            is_open = result.is_dynamic_dim(i)
+            made = sizes[0] if is_open else result.get_dim_size(i)
+            if i == along:
+                sizes = () if is_open else (reduce(partial(folded, "arith.addi"), sizes),)
+            for size in sizes:
+                self._expect(made, size, f"a concatenation has other sizes in dimension {i}")
+        return False
+
+    def _scatter(self, operation: Any) -> bool:
+        """Asserts the sizes. Windows that are not within the result are left out."""
+        from torch_mlir._mlir_libs._stablehlo import ScatterDimensionNumbers
+
+        numbers = ScatterDimensionNumbers(operation.attributes["scatter_dimension_numbers"])
+        count = len(operation.results)
+        indices, first, *others = list(operation.operands)[count:]
+        self._expect_equal(list(operation.operands)[:count], "operands of a scatter")
+        self._expect_equal([first, *others], "updates of a scatter")
+        points = [i for i in range(first.type.rank) if i not in list(numbers.update_window_dims)]
+        of_indices = self._sizes.all_of(indices)
+        del of_indices[numbers.index_vector_dim : numbers.index_vector_dim + 1]
+        for i, size in zip(points, of_indices, strict=True):
+            self._expect(
+                size, self._sizes.of(first, i), "a scatter has other numbers of indices and updates"
+            )
+        return False
+
+    def _sort(self, operation: Any) -> bool:
+        """Asserts the sizes."""
+        self._expect_equal(operation.operands, "operands of a sort")
+        return False
+
+    def _expect_equal(self, tensors: Sequence[Any], what: str) -> None:
+        first, *others = map(self._sizes.all_of, tensors)
+        for sizes in others:
+            for one, other in zip(first, sizes, strict=True):
+                self._expect(one, other, f"{what} have different sizes")
 
     def _made(self, operation: Any) -> list[Expression]:
         """The sizes of the result, which the shape operand has."""
