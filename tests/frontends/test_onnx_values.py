@@ -544,3 +544,49 @@ def test_remainders_of_large_quotients(tmp_path: Path, kind: int, dtype: Any) ->
     node = helper.make_node("Mod", ["x", "y"], ["z"], fmod=1)
     net = _build(tmp_path, [node], {"x": (kind, [8]), "y": (kind, [8])}, {"z": (kind, [8])})
     np.testing.assert_array_equal(net(x, y), np.fmod(x, y))
+
+
+# The message, and the operator, element types and shapes of inputs at the call, and attributes.
+SIZES_THAT_DIFFER = {
+    "indices and the updates": (
+        "ScatterElements",
+        {"x": (1, (5, 9)), "i": (7, (5, 3)), "y": (1, (5, 2))},
+        {"axis": 1},
+    ),
+    "sizes of what they replace": (
+        "ScatterND",
+        {"x": (1, (5, 9)), "i": (7, (3, 1)), "y": (1, (3, 8))},
+        {},
+    ),
+    "length for each batch": (
+        "ReverseSequence",
+        {"x": (1, (5, 9)), "i": (7, (4,))},
+        {"batch_axis": 0, "time_axis": 1},
+    ),
+    "size of the whole": ("Split", {"x": (1, (9,))}, {}),
+}
+
+
+@pytest.mark.parametrize("message", SIZES_THAT_DIFFER)
+def test_sizes_that_differ(message: str, tmp_path: Path) -> None:
+    """What is read at the places of another input, of a size that is not declared, is checked."""
+    from onnx import helper
+
+    operator, inputs, options = SIZES_THAT_DIFFER[message]
+    names, results = [*inputs], ["z"]
+    nodes = []
+    if operator == "Split":
+        nodes.append(helper.make_node("Constant", [], ["p"], value_ints=[2, 3]))
+        names, results = ["x", "p"], ["z", "w"]
+    nodes.append(helper.make_node(operator, names, results, **options))
+    declared = {
+        name: (element, [1 if size == 1 else None for size in shape])
+        for name, (element, shape) in inputs.items()
+    }
+    net = _build(tmp_path, nodes, declared, {"z": (1, None)})
+    given = [
+        np.zeros(shape, np.float32 if element == 1 else np.int64)
+        for element, shape in inputs.values()
+    ]
+    with pytest.raises(aotc.LibraryError, match=message):
+        net(*given)

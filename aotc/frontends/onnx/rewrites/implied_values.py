@@ -17,6 +17,12 @@ from msgspec import Struct
 from aotc.frontends.onnx.elements import DOUBLE, FLOAT, FLOATS, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result, result_sizes
 from aotc.frontends.onnx.rewrites.body import Body
+from aotc.frontends.onnx.rewrites.operand_sizes import (
+    sizes_of_elements,
+    sizes_of_parts,
+    sizes_of_rows,
+    sizes_of_sequences,
+)
 from aotc.frontends.onnx.rewrites.runtime_values import checked_pads, checked_starts
 from aotc.frontends.onnx.rewrites.scatters import checked_rows
 
@@ -251,8 +257,15 @@ IMPLIED_VALUES = (
     ImpliedValue("Reshape", "x, shape", 1, _shape_of_reshape),
     ImpliedValue("Resize", "x, roi, scales, sizes", 2, _scales_of_resize),
     ImpliedValue("Resize", "x, roi, scales, sizes", 3, _sizes_of_resize),
+    ImpliedValue("ReverseSequence", "x, lengths", 0, sizes_of_sequences, (1,)),
+    *(
+        ImpliedValue(name, "x, indices, updates", 0, sizes_of_elements, (1, 2))
+        for name in ("Scatter", "ScatterElements")
+    ),
+    ImpliedValue("ScatterND", "x, indices, updates", 0, sizes_of_rows, (1, 2)),
     ImpliedValue("ScatterND", "x, indices, updates", 1, checked_rows),
     ImpliedValue("Slice", "x, starts, ends, axes, steps", 1, checked_starts, (2,)),
+    ImpliedValue("Split", "x, parts", 0, sizes_of_parts),
     ImpliedValue("Squeeze", "x, axes", 1, _axes_of_squeeze),
     ImpliedValue("TopK", "x, k", 1, _k_of_top_k),
     ImpliedValue("Unsqueeze", "x, axes", 1, _axes_of_unsqueeze),
