@@ -189,3 +189,22 @@ def test_volumes_are_sampled_at_the_points_of_a_grid(tmp_path: Path) -> None:
     found = call(artifact, "volumes", [one.numpy() for one in inputs], eager)
     for ours, theirs in zip(found, eager, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_rolls_of_any_size(tmp_path: Path) -> None:
+    """A shift may be larger than the size, whatever the size is at the call."""
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.roll(71), x.roll((-11, 3), (0, 1))
+
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    some = {0: torch.export.Dim("m"), 1: torch.export.Dim("n")}
+    artifact = aotc.torch.build(
+        Module(), (torch.randn(5, 40),), name="rolls", dynamic_shapes=(some,), **files
+    )
+    for shape in ((5, 40), (2, 7), (11, 2)):
+        x = torch.randn(shape)
+        eager = [each.numpy() for each in Module()(x)]
+        for got, expected in zip(call(artifact, "rolls", [x.numpy()], eager), eager, strict=True):
+            np.testing.assert_array_equal(got, expected)
