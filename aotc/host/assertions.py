@@ -3,6 +3,10 @@
 The function in which an assertion fails returns at once, with zeros, as do its callers, up to the
 entry. Memory that they allocated is not freed. With upstream's runtime, which records no failures,
 the message is printed and the process aborts.
+
+A function also returns where it waits for the device in order to read memory, if anything has
+failed before: kernels that did not run have not written that memory, and its elements may be
+indices, or the condition of a loop.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aotc import llvm_ops, ops
-from aotc.attributes import FOR_MEMORY, MESSAGE_ATTRIBUTE
+from aotc.attributes import FOR_MEMORY, MESSAGE_ATTRIBUTE, ONE_STREAM
 from aotc.host.llvm_dialect import (
     append,
     create_call,
@@ -25,7 +29,7 @@ from aotc.host.llvm_dialect import (
 )
 from aotc.manifest import Entry
 from aotc.mlir import ir
-from aotc.module_names import CHECK, CHECK_NUMBERS, GOES_ON
+from aotc.module_names import CHECK, CHECK_NUMBERS, GOES_ON, WAIT
 from aotc.ops import symbol_of
 
 _FAIL = "aotc_fail_check"
@@ -33,6 +37,8 @@ _FAIL_FOR_MEMORY = "aotc_fail_allocation"
 # Fails with two numbers in the message.
 _FAIL_WITH = "aotc_fail_check_with"
 _CHECKS = (CHECK, CHECK_NUMBERS)
+# Whether nothing has failed; otherwise the function returns.
+_MAY_READ, _IS_STOPPED = "aotc_may_read", "aotc_is_stopped"
 # The name of a flag: the thread is returning from an entry after a failure.
 _IS_LEAVING = "aotc_is_leaving"
 
@@ -90,6 +96,27 @@ llvm.func internal @{_FAIL_WITH}(%format: !llvm.ptr, %first: i64, %second: i64)
 }}
 """
 
+_MAY_READ_TEXT = f"""
+llvm.func internal @{_MAY_READ}() -> i1 {{
+  %is_stopped = llvm.mlir.addressof @{_IS_STOPPED} : !llvm.ptr
+  %null = llvm.mlir.zero : !llvm.ptr
+  %is_there = llvm.icmp "ne" %is_stopped, %null : !llvm.ptr
+  llvm.cond_br %is_there, ^ask, ^go_on
+^ask:
+  %stopped = llvm.call @{_IS_STOPPED}() : () -> i1
+  llvm.cond_br %stopped, ^leave, ^go_on
+^leave:
+  %leaving = llvm.mlir.addressof @{_IS_LEAVING} : !llvm.ptr
+  %yes = llvm.mlir.constant(1 : i8) : i8
+  llvm.store %yes, %leaving : i8, !llvm.ptr
+  %no = llvm.mlir.constant(false) : i1
+  llvm.return %no : i1
+^go_on:
+  %true = llvm.mlir.constant(true) : i1
+  llvm.return %true : i1
+}}
+"""
+
 # A task calls this after each call: the return from the called function ends there.
 _GOES_ON = f"""
 llvm.func internal @{GOES_ON}() -> i1 {{
@@ -112,11 +139,12 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
         for name, function in functions.items()
         if not _is_coroutine(function)
     }
-    failing = _failing_functions(calls)
+    waits = {name: _waits(functions[name], inside) for name, inside in calls.items()}
+    failing = _failing_functions(calls, waits)
     question = next((op for op in ops.content(host) if _is_question(op)), None)
     if not failing and question is None:
         return
-    _append_failures(host, calls, question)
+    _append_failures(host, calls, question, waits=any(waits.values()))
     exported = {entry.symbol for entry in entries}
     messages: dict[str, str] = {}
     for name, inside in calls.items():
@@ -125,8 +153,12 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
         failures = [call for call in inside if _callee(call) in _CHECKS]
         if name not in exported:
             failures += [call for call in inside if _may_fail(call, failing)]
-        for call, (block, rest) in _split_behind(failures):
+        for call, (block, rest) in _split_behind([*failures, *waits[name]]):
             with call.location:
+                if call in waits[name]:
+                    with ir.InsertionPoint(block):
+                        _branch(create_call(_MAY_READ, [], "i1"), rest, leave.block)
+                    continue
                 if _callee(call) not in _CHECKS:
                     _return_early(block, rest, leave)
                     continue
@@ -143,19 +175,30 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
             ops.erase(operation)
 
 
-def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any) -> None:
-    """Appends the functions that fail, and the function that a task calls to ask whether to go
-    on."""
+def _waits(function: Any, calls: list[Any]) -> list[Any]:
+    """Where a function waits for the device. Without a stream of its own, it waits for each kernel
+    that has no tokens."""
+    if ONE_STREAM in function.attributes:
+        return [call for call in calls if _callee(call) == WAIT]
+    launches = ops.find(function, "gpu.launch_func")
+    return [launch for launch in launches if not ops.operand_groups(launch)[12]]
+
+
+def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any, *, waits: bool) -> None:
+    """Appends the functions that fail, and those that ask whether to go on, for tasks and behind
+    waits."""
     checks = [call for inside in calls.values() for call in inside if _callee(call) in _CHECKS]
     wanted = dict.fromkeys(_failure_of(check) for check in checks)
     runtime = runtime_declarations()
     has_numbers = any(_callee(check) == CHECK_NUMBERS for check in checks)
     declared = [_DECLARATIONS, *([_WRITE_DECLARATION] if has_numbers else [])]
+    declared += [runtime[_IS_STOPPED]] if waits else []
     declarations = "\n".join([*declared, *(runtime[_FAILURES[name][0]] for name in wanted)])
     merge(host, ir.Module.parse(declarations).operation)
     text = _LEAVING + "".join(_failure_text(name, *_FAILURES[name]) for name in wanted)
     if has_numbers:
         text += _FAIL_WITH_TEXT
+    text += _MAY_READ_TEXT if waits else ""
     if question is not None:
         ops.erase(question)
         text += _GOES_ON
@@ -184,10 +227,12 @@ def _may_fail(call: Any, failing: set[str]) -> bool:
     return callee is None or callee in failing
 
 
-def _failing_functions(calls: dict[str, list[Any]]) -> set[str]:
-    """The functions that contain a check, and those that call one of them."""
+def _failing_functions(calls: dict[str, list[Any]], waits: dict[str, list[Any]]) -> set[str]:
+    """The functions that contain a check or a wait, and those that call one of them."""
     callees = {name: {_callee(call) for call in inside} for name, inside in calls.items()}
-    failing = {name for name, called in callees.items() if called.intersection(_CHECKS)}
+    failing = {
+        name for name, called in callees.items() if waits[name] or called.intersection(_CHECKS)
+    }
     while True:
         more = {name for name, called in callees.items() if called & failing} - failing
         if not more:

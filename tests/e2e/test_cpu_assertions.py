@@ -73,3 +73,15 @@ def test_launch_with_too_little_dynamic_shared_memory(programs: Programs, tmp_pa
         done = run(program, *arguments, "--bytes", "0")
         assert done.returncode == 4
         assert f"'{entry}' uses dynamic shared memory" in done.stderr
+
+
+@pytest.mark.parametrize("entry", ["element", "loop"])
+def test_host_code_ends_after_a_failure(programs: Programs, tmp_path: Path, entry: str) -> None:
+    """It reads no element that a kernel has not written: as an index it would crash the process,
+    and a loop would wait for it forever."""
+    program = programs.build(SOURCE.with_name("read_after_failure.mlir"))
+    for x, status in ((np.arange(8), 0), (np.arange(8) + 1, 4)):
+        np.save(tmp_path / "x.npy", x.astype(np.int64))
+        done = run(program, entry, "--arg", f"x={tmp_path / 'x.npy'}", "--device", "cpu")
+        assert done.returncode == status
+        assert ("assertion failed: no index" in done.stderr) == bool(status)

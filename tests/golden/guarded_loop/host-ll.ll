@@ -251,6 +251,8 @@ declare extern_weak void @aotc_module_register(ptr)
 
 declare extern_weak i32 @aotc_status_get()
 
+declare extern_weak i1 @aotc_is_stopped()
+
 declare extern_weak void @aotc_assertion_failed(ptr)
 
 declare extern_weak void @aotc_allocation_failed(ptr)
