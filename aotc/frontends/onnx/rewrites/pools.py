@@ -18,26 +18,24 @@ _LEAST_SAVING = 2.5
 
 
 def _average_pool(node: Node) -> str | None:
-    """Averages with windows that end after the padding, or with dilations and more padding behind
-    the image. torch-mlir divides some of them by a wrong count. Here the mean of a complete window
-    is multiplied by its size and divided by the number of elements that count."""
+    """Averages with windows that end after the padding. torch-mlir divides some of them by a wrong
+    count. Here the mean of a complete window is multiplied by its size and divided by the number of
+    elements that count."""
     given = node.shape(0)
     is_same = node.attribute("auto_pad", "NOTSET").startswith("SAME")
     if is_same or given is None:
         return None
+    if not node.attribute("ceil_mode", 0):
+        return _padded_average_pool(node)
     spatial = tuple(size for size in given[2:] if size)
     if len(spatial) != len(given) - 2:
         return None
     kernel, strides, dilations, pads = _window(node, spatial)
-    half, is_ceil = len(kernel), node.attribute("ceil_mode", 0)
-    is_padded_behind = any(one > other for one, other in zip(pads[half:], pads, strict=False))
-    if not is_ceil and not (is_padded_behind and max(dilations) > 1):
-        return None
+    half = len(kernel)
     behind, factor = [], np.ones([1] * (half + 2))
     for i, size in enumerate(spatial):
         room = size + pads[i] + pads[half + i] - dilations[i] * (kernel[i] - 1) - 1
-        last = -(-room // strides[i]) if is_ceil else room // strides[i]
-        starts = np.arange(last + 1) * strides[i] - pads[i]
+        starts = np.arange(-(-room // strides[i]) + 1) * strides[i] - pads[i]
         # No window begins after the image.
         starts = starts[starts < size]
         taps = starts[:, None] + dilations[i] * np.arange(kernel[i])
@@ -56,6 +54,21 @@ def _average_pool(node: Node) -> str | None:
     whole = body("AveragePool", padded, kernel_shape=kernel, strides=strides, **_dilated(dilations))
     mean = body("Mul", whole, body.numbers(factor, compute))
     return body.end(y=body.cast(mean, node.element(0)))
+
+
+def _padded_average_pool(node: Node) -> str | None:
+    """Averages with dilations, and with padding that counts and is wider behind the image. For
+    torch-mlir such windows end before the padding does. The zeros are part of the image here."""
+    pads = node.attribute("pads", ())
+    half = len(pads) // 2
+    is_padded_behind = any(one > other for one, other in zip(pads[half:], pads, strict=False))
+    is_dilated = max(node.attribute("dilations", [1])) > 1
+    if not (node.attribute("count_include_pad", 0) and is_padded_behind and is_dilated):
+        return None
+    body = Body(node.opset)
+    padded = body.pad("x", [0, 0, *pads[:half], 0, 0, *pads[half:]])
+    given = node.given("kernel_shape", "strides", "dilations")
+    return body.end(y=body("AveragePool", padded, **given))
 
 
 def _ended_average_pool(node: Node) -> str | None:
