@@ -176,19 +176,19 @@ const char *harness_npy_dtype_name(const harness_npy_header *header) {
 // without a sign have a signed type here: its operations decide.
 static aotc_dtype type_of_same_bits(aotc_dtype dtype) {
   switch (dtype) {
-    case AOTC_DTYPE_I8:
-    case AOTC_DTYPE_F8E4M3FN:
-    case AOTC_DTYPE_F8E5M2:
-      return AOTC_DTYPE_U8;
-    case AOTC_DTYPE_I16:
-    case AOTC_DTYPE_BF16:
-      return AOTC_DTYPE_U16;
-    case AOTC_DTYPE_I32:
-      return AOTC_DTYPE_U32;
-    case AOTC_DTYPE_I64:
-      return AOTC_DTYPE_U64;
-    default:
-      return dtype;
+  case AOTC_DTYPE_I8:
+  case AOTC_DTYPE_F8E4M3FN:
+  case AOTC_DTYPE_F8E5M2:
+    return AOTC_DTYPE_U8;
+  case AOTC_DTYPE_I16:
+  case AOTC_DTYPE_BF16:
+    return AOTC_DTYPE_U16;
+  case AOTC_DTYPE_I32:
+    return AOTC_DTYPE_U32;
+  case AOTC_DTYPE_I64:
+    return AOTC_DTYPE_U64;
+  default:
+    return dtype;
   }
 }
 
