@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aotc import ops
 from aotc.analysis.effects import Overlaps, accesses_in, is_pure, is_understood
@@ -44,43 +45,73 @@ _LEAST_UNKNOWN = 1 << 8
 # The smallest and the largest number of parts of unknown length. Up to so many partial results of a
 # column are combined by one thread; more are adjacent, and reduced as a row.
 _LEAST_PARTS, _MOST_PARTS, _MOST_SEQUENTIAL = 4, 1 << 11, 1 << 8
+# The largest number of parts of an unknown number of columns.
+_MOST_OF_UNKNOWN = 1 << 9
 
 _OF_SIZES = ("arith.constant", "arith.muli")
-_SGE = 5
+_SGE, _SLE = 5, 3
 
 
 class _Parts(Struct, frozen=True):
     """How the loops along the rows of an scf.parallel are divided.
 
     `rows`: the sizes of the scf.parallel. `divisions`: the number of parts along each of the first
-    dimensions of a row, of about the same size. `has_adjacent`: the partial results of a row are
-    adjacent; otherwise those of a part are. `is_for_gpus`: the CPU device keeps the loops. `least`:
-    if the number of a row's elements is not known, GPUs keep the loops for fewer than these.
+    dimensions of a row, of about the same size. (Sizes that are not known are values, and if there
+    is one among `rows`, so is the only division, or None before it is computed.) `has_adjacent`:
+    the partial results of a row are adjacent; otherwise those of a part are. `is_for_gpus`: the CPU
+    device keeps the loops. `least`: if the number of a row's elements is not known, GPUs keep the
+    loops for fewer than these.
     """
 
-    rows: tuple[int, ...]
-    divisions: tuple[int, ...]
+    rows: tuple[Any, ...]
+    divisions: tuple[Any, ...]
     along_rows: bool
     has_adjacent: bool
     is_for_gpus: bool
     least: int | None = None
 
     @property
-    def count(self) -> int:
-        return math.prod(self.divisions)
+    def count(self) -> Any:
+        return math.prod(self.divisions) if self.has_known_count else self.divisions[0]
+
+    @property
+    def has_known_count(self) -> bool:
+        return all(isinstance(parts, int) for parts in self.divisions)
+
+    def with_count(self) -> _Parts:
+        """With as many parts as fill a large GPU, which are computed at the insertion point."""
+        if None not in self.divisions:
+            return self
+        points = ops.index_op("arith.maxsi", _product(self.rows), ops.constant_index(1))
+        parts = ops.index_op("arith.divsi", ops.constant_index(LARGE_GPU_THREADS), points)
+        parts = ops.index_op("arith.maxsi", parts, ops.constant_index(1))
+        most = ops.constant_index(_MOST_OF_UNKNOWN)
+        return replace(self, divisions=(ops.index_op("arith.minsi", parts, most),))
+
+    def is_worth(self, columns: Columns) -> Any:
+        """Whether GPUs split the rows, as an i1 at the insertion point."""
+        least = ops.constant_index(self.least or 0)
+        is_long = ops.compare(_SGE, _product(_sizes_of(columns)), least)
+        if None not in self.divisions:
+            return is_long
+        most = ops.constant_index(LARGE_GPU_THREADS // _LEAST_PARTS)
+        are_few = ops.compare(_SLE, _product(self.rows), most)
+        return ops.binary("arith.andi", is_long, are_few)
 
     def sizes(self, columns: Columns) -> list[Any]:
         """The size of a part along each divided dimension, at the insertion point."""
         return [
             -(-size // parts)
             if isinstance(size, int)
-            else ops.index_op("arith.ceildivsi", size, ops.constant_index(parts))
+            else ops.index_op("arith.ceildivsi", size, _index(parts))
             for size, parts in zip(_sizes_of(columns), self.divisions, strict=False)
         ]
 
     def bounds(self, columns: Columns, part: Any, sizes: Sequence[Any]) -> list[tuple[Any, Any]]:
         """The bounds of the loops along the row for a part, at the insertion point."""
         found: list[tuple[Any, Any]] = [(0, end) for end in _sizes_of(columns)]
+        if not self.has_known_count:
+            return [bounds_of_part(part, sizes[0], found[0][1]), *found[1:]]
         left = self.count
         for at, (parts, size) in enumerate(zip(self.divisions, sizes, strict=True)):
             left //= parts
@@ -115,8 +146,10 @@ def split_reductions(loop: Any, overlaps: Overlaps, *, cpu_kernels: bool) -> str
             declare_capability(ops.enclosing(loop, "builtin.module"))
             loop = _copy_if(has_gpu, loop)
         if found.least is not None:
-            loop = _copy_if(functools.partial(_has_at_least, found.least, columns), loop)
+            loop = _copy_if(functools.partial(found.is_worth, columns), loop)
         overlaps.renew()
+        with loop.location, ir.InsertionPoint(loop):
+            found = found.with_count()
     how_many = 0
     with loop.location:
         # If a loop cannot be split, the loops after it are not split either.
@@ -136,7 +169,8 @@ def split_reductions(loop: Any, overlaps: Overlaps, *, cpu_kernels: bool) -> str
         ops.erase(loop)
     where = ", on GPUs" if found.is_for_gpus and is_for_all else ""
     where += "" if found.least is None else f", if there are {found.least} elements"
-    what = f"{how_many} loops along rows become kernels, with reductions in {found.count} parts"
+    count = f"{found.count} parts" if found.has_known_count else "as many parts as fill a GPU"
+    what = f"{how_many} loops along rows become kernels, with reductions in {count}"
     return what + where if how_many else None
 
 
@@ -152,20 +186,17 @@ def _copy_if(condition: Callable[[], Any], loop: Any) -> Any:
     return again
 
 
-def _has_at_least(elements: int, columns: Columns) -> Any:
-    count = functools.reduce(
-        functools.partial(ops.index_op, "arith.muli"), map(_index, _sizes_of(columns))
-    )
-    return ops.compare(_SGE, count, ops.constant_index(elements))
+def _product(sizes: Sequence[Any]) -> Any:
+    return functools.reduce(functools.partial(ops.index_op, "arith.muli"), map(_index, sizes))
 
 
 def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
     trips = loop_trips(loop)
     points = known_product(trips)
-    lowers, _, steps, inits = ops.operand_groups(loop)
+    lowers, uppers, steps, inits = ops.operand_groups(loop)
     starts_at_0 = all(map(_is(0), lowers)) and all(map(_is(1), steps))
-    items = None if points is None or inits or not starts_at_0 else row_items(loop, overlaps)
-    if points is None or items is None:
+    items = row_items(loop, overlaps) if starts_at_0 and not inits else None
+    if items is None:
         return None
     along = [item for item in items if not isinstance(item, ir.Operation | ir.OpView)]
     reductions = [item for item in along if isinstance(item, Columns) and item.accumulators]
@@ -173,7 +204,7 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
         _hoist_sizes(loop)
     if not reductions or not all(_is_divisible(item, loop) for item in along):
         return None
-    rows = tuple(trip or 0 for trip in trips)
+    rows = tuple(upper if trip is None else trip for upper, trip in zip(uppers, trips, strict=True))
     along_rows = any(is_along_rows(item, loop) for item in along)
     has_nest = along_rows and any(len(item.bounds) > 1 for item in along)
     if None in {item.known_count for item in reductions}:
@@ -181,11 +212,11 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
         divisions = forms.pop()
         if divisions is None or forms or along_rows != has_nest:
             return None
-        has_adjacent = along_rows or math.prod(divisions) > _MOST_SEQUENTIAL
+        has_adjacent = along_rows or math.prod(one or 0 for one in divisions) > _MOST_SEQUENTIAL
         least = _LEAST_NEST if has_nest else _LEAST_UNKNOWN
         return _Parts(rows, divisions, along_rows, has_adjacent, True, least)
     count, *others = {item.known_count for item in reductions}
-    if others or count is None or None in {item.known_count for item in along}:
+    if others or points is None or count is None or any(i.known_count is None for i in along):
         return None
     size = size_of_part(points, count, along_rows=along_rows, has_nest=has_nest)
     if size is None:
@@ -217,9 +248,14 @@ def _sizes_of(columns: Columns) -> list[Any]:
     return [upper for _, upper, _ in columns.normal_bounds]
 
 
-def _divisions(points: int, sizes: Sequence[Any], *, along_rows: bool) -> tuple[int, ...] | None:
+def _divisions(
+    points: int | None, sizes: Sequence[Any], *, along_rows: bool
+) -> tuple[int | None, ...] | None:
     """The number of parts along each dimension of rows or columns of unknown length: known
-    dimensions are divided first, whose parts are never empty."""
+    dimensions are divided first, whose parts are never empty. Of an unknown number of columns, the
+    first dimension is divided, in a number of parts that is None."""
+    if points is None:
+        return None if along_rows or isinstance(sizes[0], int) else (None,)
     threads, least = (MAX_BLOCK_THREADS, _ROW_PART) if along_rows else (1, _COLUMN_PART)
     wanted = min(_MOST_PARTS, LARGE_GPU_THREADS // max(1, points * threads))
     if points == 0 or wanted < _LEAST_PARTS:
@@ -313,9 +349,12 @@ def _operands(operation: Any) -> set[Any]:
 class Results:
     """One buffer of the same sizes for each of the result types."""
 
-    def __init__(self, types: Sequence[Any], sizes: Sequence[int]) -> None:
-        """Allocates the buffers at the insertion point."""
-        self._buffers = [ops.alloc(ir.MemRefType.get(list(sizes), type_)) for type_ in types]
+    def __init__(self, types: Sequence[Any], sizes: Sequence[Any]) -> None:
+        """Allocates the buffers at the insertion point. Sizes are integers or values."""
+        unknown = [size for size in sizes if not isinstance(size, int)]
+        dynamic = ir.ShapedType.get_dynamic_size()
+        shape = [size if isinstance(size, int) else dynamic for size in sizes]
+        self._buffers = [ops.alloc(ir.MemRefType.get(shape, type_), unknown) for type_ in types]
 
     def store(self, results: Sequence[Any], place: Sequence[Any]) -> None:
         """Stores one element into each buffer at the indices `place`."""
@@ -385,8 +424,8 @@ def _split_reduction(
     with ir.InsertionPoint(loop):
         sizes = found.sizes(columns)
         partial = Results(types, found.place(found.count, found.rows))
-        rows = [ops.constant_index(size) for size in found.rows]
-        ops.create_parallel([ops.constant_index(found.count), *rows], part)
+        rows = [_index(size) for size in found.rows]
+        ops.create_parallel([_index(found.count), *rows], part)
     if is_last:
         with ir.InsertionPoint(columns.loop):
             results = combine(old_row, {})

@@ -246,7 +246,7 @@ def test_elements_that_a_table_chooses(
 @pytest.mark.parametrize("body", [ACROSS, DIVIDED], ids=["across", "divided"])
 def test_what_has_no_vectors(body: str, tmp_path: Path) -> None:
     """The CPU has the GPU's kernel."""
-    made = lowered(reduction("sum", "f32", "?", body), tmp_path)
+    made = lowered(reduction("sum", "f32", "64", body), tmp_path)
     assert made.count("gpu.launch_func") == 1
     assert "vector.load" not in made
 

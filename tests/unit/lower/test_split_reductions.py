@@ -59,6 +59,18 @@ def test_sums(
         np.testing.assert_allclose(y, x.sum(along, np.float64), rtol=1e-4, atol=2e-3)
 
 
+def test_unknown_numbers_of_columns(tmp_path: Path) -> None:
+    text = LAST.format(inner="?", rows="?", along=0)
+    module, library = build_for_gpus(text, tmp_path)
+    assert "memref<?x?xf32" in module
+    rng = np.random.default_rng(0)
+    for count, columns in ((3, 5), (0, 7), (300, 0), (256, 1), (5000, 64), (300, 3000)):
+        x = rng.standard_normal((count, columns)).astype(np.float32)
+        y = np.full(columns, np.nan, np.float32)
+        library.call("f", x, y)
+        np.testing.assert_allclose(y, x.sum(0, np.float64), rtol=1e-4, atol=2e-3)
+
+
 def test_loops_between_the_reductions(tmp_path: Path) -> None:
     module, library = build_for_gpus(SOFTMAX.format(inner=100), tmp_path)
     assert module.count("memref<100x2048xf32") >= 2
