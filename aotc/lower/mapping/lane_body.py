@@ -7,11 +7,13 @@ from typing import Any
 
 from aotc import ops
 from aotc.analysis.effects import Access, access_of
+from aotc.attributes import CHECK_ATTRIBUTE
 from aotc.lower.mapping.build import create_loop
 from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.lower.mapping.lane_kinds import UNIFORM, VECTOR, Kinds
 from aotc.lower.mapping.partials import LANES, Partials, splat, vector_of
 from aotc.mlir import ir
+from aotc.rewrites.checks import create_check
 from aotc.rewrites.cloning import body_of, copy
 from aotc.sizes import element_bytes
 
@@ -132,9 +134,18 @@ class LaneBody:
             operands = [self.vector(operand) for operand in operation.operands]
             if operation.name == "arith.select" and self._known:
                 operands[0] = self._common(operation.operands[0]) or operands[0]
-            self._values[result] = ops.create(
-                operation.name, operands, [vector_of(result.type)], ops.attributes_of(operation)
-            ).result
+            attributes, message = ops.attributes_of(operation), None
+            if self._mask is not None and isinstance(operands[0].type, ir.VectorType):
+                message = attributes.pop(CHECK_ATTRIBUTE, None)
+            made = ops.create(operation.name, operands, [vector_of(result.type)], attributes).result
+            if message is not None:
+                # Columns outside of the mask are not checked, and keep the value that is safe.
+                outside = ops.binary(
+                    "arith.xori", self._mask, splat(ops.constant(ops.integer(1), 1))
+                )
+                condition = ops.binary("arith.ori", operands[0], outside)
+                made = create_check(condition, made, operands[2], message)
+            self._values[result] = made
 
     def inside(self, values: dict[Any, Any]) -> LaneBody:
         """The body of a nested loop, with additional `values`."""

@@ -243,6 +243,30 @@ def test_elements_that_a_table_chooses(
         np.testing.assert_array_equal(result, chosen.sum(1))
 
 
+CHECKED = """
+      %there = arith.index_cast %j : index to i32
+      %apart = arith.fptosi %v : f32 to i32
+      %place = arith.addi %there, %apart : i32
+      %found = arith.index_cast %place : i32 to index
+      %is_in = arith.cmpi ult, %found, %columns : index
+      %k = arith.select %is_in, %found, %c0 {aotc.check = "an index is out of bounds"} : index
+      %w = memref.load %x[%i, %k] : memref<?x?xf32>
+"""
+
+
+def test_checks_of_columns_behind_the_end(tmp_path: Path) -> None:
+    """What is computed of a column that is not there is not checked."""
+    text = reduction("sum", "f32", "?", CHECKED)
+    assert "vector.gather" in cpu_kernels(text, tmp_path)
+    library = build_library(text, tmp_path)
+    for length in (5, 16, 77):
+        columns = np.arange(length)
+        places = np.random.default_rng(length).integers(0, length, (7, length))
+        x, result = (places - columns).astype(np.float32), np.zeros(7, np.float32)
+        library.call("sum", x, result)
+        np.testing.assert_array_equal(result, np.take_along_axis(x, places, 1).sum(1))
+
+
 @pytest.mark.parametrize("body", [ACROSS, DIVIDED], ids=["across", "divided"])
 def test_what_has_no_vectors(body: str, tmp_path: Path) -> None:
     """The CPU has the GPU's kernel."""
