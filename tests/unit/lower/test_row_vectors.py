@@ -216,7 +216,7 @@ GATHERED = """
       %w = memref.load %x[%i, %k] : memref<?x?xf32>
 """
 ACROSS = """
-      %u = memref.load %x[%j, %i] : memref<?x?xf32>
+      %u = memref.load %x[%j, %i] : memref<?x64xf32>
       %w = arith.mulf %v, %u : f32
 """
 DIVIDED = """
