@@ -27,9 +27,10 @@ def inline_helpers(module: Any, kept: Collection[str] = ()) -> Any:
 
 
 def declare_capability(ir: Any, module: Any) -> None:
-    """Declares the function that texts call to ask for a GPU, if they do."""
+    """Declares the function that texts call to ask for a GPU, if they do and it is not declared."""
     calls = ops.find(module.operation, "func.call")
-    if any(ops.callee_of(call) == CAPABILITY for call in calls):
+    names = [ops.symbol_of(one) for one in ops.find(module.operation, "func.func")]
+    if CAPABILITY not in names and any(ops.callee_of(call) == CAPABILITY for call in calls):
         with ir.Location.unknown():
             parsed = ir.Module.parse(f"func.func private @{CAPABILITY}() -> i32")
             with ir.InsertionPoint(module.body):

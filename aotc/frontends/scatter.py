@@ -22,6 +22,7 @@ import math
 from aotc.frontends.merge_sort import MergeSort
 from aotc.frontends.row_scan import RowScan
 from aotc.frontends.scatter_text import ScatterText
+from aotc.module_names import CAPABILITY
 
 # With more updates per place on average, the updates are sorted.
 _MOST_OF_PLACE = 64
@@ -29,6 +30,9 @@ _MOST_OF_PLACE = 64
 _MOST_RANKED = 1024
 # Parts of updates are combined for at most so many places, and have at least so many updates.
 _MOST_IN_PARTS, _LEAST_PART = 512, 64
+# On the CPU device, a thread combines the updates of so many neighbouring columns in order. If they
+# need no sort, there are at least so many columns.
+_COLUMNS, _LEAST_COLUMNS = 16, 64
 # What operations begin with: on floats, or on integers that have no atomic operations.
 _IDENTITIES = {
     "arith.addf": -0.0,
@@ -92,11 +96,80 @@ func.func @scatter(%updates: {self._updates}, %indices: {self._indices}, %given:
             return "", self._part_length() + self._in_parts()
         is_known = count is not None and places is not None
         if len(self._points.loops) == 1 and is_known and self._needs_sort():
-            return self._sort()
+            return self._by_device(*self._sort())
         helpers, body = self._rank_updates()
+        if self._columns() >= _LEAST_COLUMNS:
+            helpers, body = self._by_device(helpers, body)
         if fits_parts is None:
             body = self._either(body)
         return helpers, self._assert_32_bits() + body
+
+    def _columns(self) -> int:
+        """The number of elements along the loops in which places differ, as far as it is known."""
+        loops, indices = self._points.loops, self._indices
+        points = [i for i, (name, _) in enumerate(loops) if name != self._points.number]
+        sizes = [indices.shape[i] for i in points if not indices.is_dynamic_dim(i)]
+        others = [self._result.shape[i] for i in self._others if not self._result.is_dynamic_dim(i)]
+        return math.prod([*sizes, *others])
+
+    def _by_device(self, helpers: str, body: str) -> tuple[str, str]:
+        """The algorithm for GPUs, and for the CPU device one by which a thread combines the updates
+        of some columns in order."""
+        result = self._result
+        return (
+            f"func.func private @{CAPABILITY}() -> i32\n{helpers}",
+            f"""
+  %capability = func.call @{CAPABILITY}() : () -> i32
+  %least_capability = arith.constant 1 : i32
+  %has_gpu = arith.cmpi sge, %capability, %least_capability : i32
+  %made = scf.if %has_gpu -> ({result}) {{
+    {body}
+    scf.yield %made : {result}
+  }} else {{
+    {self._in_order()}
+    scf.yield %made : {result}
+  }}""",
+        )
+
+    def _in_order(self) -> str:
+        """A thread combines all updates of `_COLUMNS` neighbouring columns."""
+        points, result = self._points, str(self._result)
+        buffer = f"memref<{result.removeprefix('tensor<')}"
+        dynamic = [f"%size{i}" for i in range(self._rank) if self._result.is_dynamic_dim(i)]
+        at = [f"%to{of}" if of in points.named else f"%d{of}" for of in range(self._rank)]
+        loops = [one for one in points.loops if one[0] != points.number]
+        loops += [(f"%d{of}", f"%size{of}") for of in self._others]
+        *outer, (column, columns) = loops or [("%only", "%c1")]
+        names = ", ".join([*(name for name, _ in outer), "%chunk"])
+        extents = ", ".join([*(extent for _, extent in outer), "%chunks"])
+        # The place depends on the column unless that is one of the result's own dimensions.
+        along = f"scf.for {column} = %chunk_begin to %chunk_end step %c1 {{"
+        return f"""
+  %buffer = memref.alloc({", ".join(dynamic)}) : {buffer}
+  bufferization.materialize_in_destination %given in restrict writable %buffer
+      : ({result}, {buffer}) -> ()
+  %chunk_length = arith.constant {_COLUMNS} : index
+  %chunks = arith.ceildivui {columns}, %chunk_length : index
+  scf.forall ({names}) in ({extents}) {{
+    %chunk_begin = arith.muli %chunk, %chunk_length : index
+    %whole_end = arith.addi %chunk_begin, %chunk_length : index
+    %chunk_end = arith.minui %whole_end, {columns} : index
+    scf.for {points.number} = %c0 to {dict(points.loops)[points.number]} step %c1 {{
+      {"" if self._others else along}
+      {self._checked_place()}
+      scf.if %within {{
+        {along if self._others else ""}
+        %number = arith.addi {points.number}, %c0 : index
+        {self._update_at("update")}
+        %was = memref.load %buffer[{", ".join(at)}] : {buffer}
+        {self._combine("new", "update", "was")}
+        memref.store %new, %buffer[{", ".join(at)}] : {buffer}
+        {"}" if self._others else ""}
+      }}
+      {"" if self._others else "}"}
+    }}
+  }}
+  %made = bufferization.to_tensor %buffer restrict : {buffer} to {result}"""
 
     def _needs_sort(self) -> bool:
         """Whether there are so many updates per place, or so many places, that the updates are

@@ -141,6 +141,12 @@ MANY: dict[str, Callable[[], tuple[Any, ...]]] = {
         torch.randint(0, 600, (40000,)),
         torch.randn(40000),
     ),
+    "rows of 70": lambda: (
+        lambda x, i, y: x.index_add(0, i, y) + x.scatter_add(0, i[:, None] + torch.arange(70), y),
+        torch.randn(700, 70),
+        torch.randint(0, 600, (900,)),
+        torch.randn(900, 70),
+    ),
     "the last of many": lambda: (
         lambda x, i, y: x.scatter(0, i, y),
         torch.randn(90),
@@ -168,6 +174,15 @@ def test_an_expanded_index_is_one_of_rows(tmp_path: Path) -> None:
     aotc.torch.build(mean, (x, i, y), emit="mlir", out=place, chips="sm_80")
     assert "x2xi32>" not in place.read_text()
     assert "x2xi64>" not in place.read_text()
+
+
+def test_the_cpu_device_combines_updates_in_order(tmp_path: Path) -> None:
+    """In one kernel of its own: it neither sorts nor ranks them."""
+    function, *inputs = MANY["of 600 places"]()
+    place = tmp_path / "updates.mlir"
+    aotc.torch.build(Scatter(function), tuple(inputs), emit="mlir", out=place, chips="sm_80")
+    launches = [line for line in place.read_text().splitlines() if "gpu.launch_func" in line]
+    assert sum("_kernels_cpu::" in line for line in launches) == 1
 
 
 @pytest.mark.parametrize("name", MANY)

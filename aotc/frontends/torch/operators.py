@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.errors import InputError, ToolError
-from aotc.frontends.helpers import inline_helpers
+from aotc.frontends.helpers import declare_capability, inline_helpers
 from aotc.frontends.torch_mlir.dialect import builtin_type
 from aotc.input.source import find_place
+from aotc.module_names import CAPABILITY
 
 GROUP = "aotc.torch_operators"
 _NAME = re.compile(r"(\w+)::(\w+)(?:\.(\w+))?")
@@ -195,9 +196,12 @@ def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
         except ir.MLIRError as error:
             raise InputError(f"{start} what MLIR cannot read: {error}") from None
         found = [one.operation for one in parsed.body.operations]
-        if not found or any(one.name != "func.func" or not one.regions[0].blocks for one in found):
+        defined = [one for one in found if ops.symbol_of(one) != CAPABILITY]
+        if not defined or any(
+            one.name != "func.func" or not one.regions[0].blocks for one in defined
+        ):
             raise InputError(f"{start} another text than that of one func.func.")
-        function = inline_helpers(parsed)
+        function = inline_helpers(parsed, kept=(CAPABILITY,))
         type_ = ops.function_type(function)
         types = tuple(tuple(map(str, side)) for side in (type_.inputs, type_.results))
         if types != definition.types:
@@ -214,6 +218,8 @@ def define_functions(module: Any, definitions: Sequence[Definition]) -> None:
                 copy.attributes["sym_visibility"] = one.operation.attributes["sym_visibility"]
                 ops.erase(one.operation)
                 break
+    with module.context:
+        declare_capability(ir, module)
 
 
 def _refuse_unknown(operation: Any, symbol: str) -> None:
