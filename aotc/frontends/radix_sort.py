@@ -157,11 +157,10 @@ class RadixSort(RowOrder):
             elements = ", ".join(f"%{name}_from{i}" for i in range(len(self._types)))
             lines.append(f"%{wide} = func.call @key({elements}) : ({types}) -> {e}")
         if e not in (w, f):
-            extension = "arith.extf" if self._is_float else f"arith.ext{'u' if e == 'i1' else 's'}i"
+            kind = "f" if self._is_float else "si" if self._key.is_signed else "ui"
+            to = f if self._is_float else w
+            lines.append(f"%{name}_wide = arith.ext{kind} %{wide} : {e} to {to}")
             wide = f"{name}_wide"
-            lines.append(
-                f"%{wide} = {extension} %{name}_read : {e} to {f if self._is_float else w}"
-            )
         if not self._is_float:
             lines.append(f"%{name}_up = arith.xori %{wide}, %sign : {w}")
         else:

@@ -175,6 +175,7 @@ def test_rows_are_sorted_by_digits_on_the_cpu_device(tmp_path: Path) -> None:
         specials[torch.rand(3, 600) < 0.1] = value
     wide = torch.randint(-(2**63), 2**63 - 1, (1, 5000))
     inputs = [specials, specials.double(), wide, wide.int() % 7, wide > 0]
+    inputs += [specials.half()[:1], (wide[:, :600] % 256 - 128).to(torch.int8)]
     module, files = Sorts(), {"chips": "sm_80", "name": "ordered"}
     place, out = tmp_path / "x.mlir", f"{tmp_path}/"
     aotc.torch.build(module, tuple(inputs[:1]), emit="mlir", out=place, **files)
