@@ -95,8 +95,8 @@ class RadixSort(RowOrder):
         if self._length is None:
             check = f"""
     %most = arith.constant {_MOST_ELEMENTS} : index
-    %are_few = arith.cmpi ult, %n, %most : index
-    cf.assert %are_few, "more than 4294967295 elements to sort on the CPU device\""""
+    %is_indexed = arith.cmpi ult, %n, %most : index
+    cf.assert %is_indexed, "more than 4294967295 elements to sort on the CPU device\""""
         width = self._width
         sign = -(1 << (width - 1)) if self._key.is_signed else 0
         constants: dict[str, dict[str, object]] = {

@@ -4,9 +4,9 @@ The function in which an assertion fails returns at once, with zeros, as do its 
 entry. Memory that they allocated is not freed. With upstream's runtime, which records no failures,
 the message is printed and the process aborts.
 
-A function also returns where it waits for the device in order to read memory, if anything has
-failed before: kernels that did not run have not written that memory, and its elements may be
-indices, or the condition of a loop.
+A function also returns where it waits for the device, if anything has failed before and what it
+reads chooses addresses or branches: kernels that did not run have not written that memory. Other
+functions go on, and free their memory.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from aotc.host.llvm_dialect import (
     signature,
     string_global,
 )
+from aotc.host.steering import reads_steer
 from aotc.manifest import Entry
 from aotc.mlir import ir
 from aotc.module_names import CHECK, CHECK_NUMBERS, GOES_ON, WAIT
@@ -39,6 +40,7 @@ _FAIL_WITH = "aotc_fail_check_with"
 _CHECKS = (CHECK, CHECK_NUMBERS)
 # Whether nothing has failed; otherwise the function returns.
 _MAY_READ, _IS_STOPPED = "aotc_may_read", "aotc_is_stopped"
+_DESTROY_STREAM = "mgpuStreamDestroy"
 # The name of a flag: the thread is returning from an entry after a failure.
 _IS_LEAVING = "aotc_is_leaving"
 
@@ -139,13 +141,22 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
         for name, function in functions.items()
         if not _is_coroutine(function)
     }
-    waits = {name: _waits(functions[name], inside) for name, inside in calls.items()}
+    exported = {entry.symbol for entry in entries}
+    # Entries pass results on.
+    used = {
+        _callee(call) for name, inside in calls.items() if name not in exported for call in inside
+    }
+    waits = {
+        name: _waits(functions[name], inside)
+        if reads_steer(functions[name], is_result_used=name in used)
+        else []
+        for name, inside in calls.items()
+    }
     failing = _failing_functions(calls, waits)
     question = next((op for op in ops.content(host) if _is_question(op)), None)
     if not failing and question is None:
         return
     _append_failures(host, calls, question, waits=any(waits.values()))
-    exported = {entry.symbol for entry in entries}
     messages: dict[str, str] = {}
     for name, inside in calls.items():
         function = functions[name]
@@ -176,12 +187,13 @@ def return_from_failed_checks(host: Any, entries: Sequence[Entry]) -> None:
 
 
 def _waits(function: Any, calls: list[Any]) -> list[Any]:
-    """Where a function waits for the device. Without a stream of its own, it waits for each kernel
-    that has no tokens."""
+    """Where a function has waited for the device. Without a stream of its own, it waits for each
+    kernel that has no tokens, and destroys the stream of a token behind a wait for it."""
     if ONE_STREAM in function.attributes:
         return [call for call in calls if _callee(call) == WAIT]
     launches = ops.find(function, "gpu.launch_func")
-    return [launch for launch in launches if not ops.operand_groups(launch)[12]]
+    without_tokens = [launch for launch in launches if not ops.operand_groups(launch)[12]]
+    return without_tokens + [call for call in calls if _callee(call) == _DESTROY_STREAM]
 
 
 def _append_failures(host: Any, calls: dict[str, list[Any]], question: Any, *, waits: bool) -> None:

@@ -85,3 +85,11 @@ def test_host_code_ends_after_a_failure(programs: Programs, tmp_path: Path, entr
         done = run(program, entry, "--arg", f"x={tmp_path / 'x.npy'}", "--device", "cpu")
         assert done.returncode == status
         assert ("assertion failed: no index" in done.stderr) == bool(status)
+
+
+def test_a_loop_with_tokens_ends_after_a_failure(programs: Programs) -> None:
+    program = programs.build(SOURCE.with_name("loop_after_failure.mlir"))
+    for first, status in (("3", 0), ("0", 4)):
+        done = run(program, "--arg", f"x={first}", "--device", "cpu")
+        assert done.returncode == status
+        assert ("assertion failed: three" in done.stderr) == bool(status)

@@ -27,7 +27,7 @@ define internal { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %0, p
   %7 = call ptr @malloc(i64 256)
   %8 = ptrtoint ptr %7 to i64
   %9 = icmp ne i64 %8, 0
-  br i1 %9, label %10, label %27
+  br i1 %9, label %10, label %25
 
 10:                                               ; preds = %5
   %11 = call ptr @mgpuMemAlloc(i64 256, ptr %6, i8 0)
@@ -40,33 +40,29 @@ define internal { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } @sums(ptr %0, p
   %17 = insertvalue { ptr, ptr, i64, [1 x i64], [1 x i64] } %16, i64 1, 4, 0
   %18 = ptrtoint ptr %12 to i64
   %19 = icmp ne i64 %18, 0
-  br i1 %19, label %20, label %27
+  br i1 %19, label %20, label %25
 
 20:                                               ; preds = %10
   call void @aotc_launch_buffer_between_kernels_kernels.sums_kernel(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %0, ptr %1, i64 %2, i64 %3, i64 %4, ptr %11, ptr %11, i64 0, i64 64, i64 1)
   call void @aotc_launch_buffer_between_kernels_kernels.sums_kernel_0(i64 1, i64 1, i64 1, i64 256, i64 1, i64 1, i32 0, ptr %6, ptr %11, ptr %11, i64 0, i64 64, i64 1, ptr %12, ptr %12, i64 0, i64 64, i64 1)
   call void @mgpuMemcpy(ptr %7, ptr %11, i64 256, ptr %6)
   call void @mgpuStreamSynchronize(ptr %6)
-  %21 = call i1 @aotc_may_read()
-  br i1 %21, label %22, label %29
-
-22:                                               ; preds = %20
-  %23 = getelementptr inbounds nuw i32, ptr %7, i32 7
-  %24 = load i32, ptr %23, align 4
+  %21 = getelementptr inbounds nuw i32, ptr %7, i32 7
+  %22 = load i32, ptr %21, align 4
   call void @mgpuMemFree(ptr %11, ptr %6)
   call void @free(ptr %7)
-  %25 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } poison, i32 %24, 0
-  %26 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %25, { ptr, ptr, i64, [1 x i64], [1 x i64] } %17, 1
+  %23 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } poison, i32 %22, 0
+  %24 = insertvalue { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %23, { ptr, ptr, i64, [1 x i64], [1 x i64] } %17, 1
   call void @mgpuStreamSynchronize(ptr %6)
   call void @mgpuStreamDestroy(ptr %6)
-  ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %26
+  ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } %24
 
-27:                                               ; preds = %10, %5
-  %28 = phi ptr [ @aotc_check_message_1, %10 ], [ @aotc_check_message_0, %5 ]
-  call void @aotc_fail_allocation(ptr %28)
-  br label %29
+25:                                               ; preds = %10, %5
+  %26 = phi ptr [ @aotc_check_message_1, %10 ], [ @aotc_check_message_0, %5 ]
+  call void @aotc_fail_allocation(ptr %26)
+  br label %27
 
-29:                                               ; preds = %20, %27
+27:                                               ; preds = %25
   call void @mgpuStreamSynchronize(ptr %6)
   call void @mgpuStreamDestroy(ptr %6)
   ret { i32, { ptr, ptr, i64, [1 x i64], [1 x i64] } } zeroinitializer
@@ -103,8 +99,6 @@ declare void @abort()
 
 declare i32 @dprintf(i32, ptr, ...)
 
-declare extern_weak i1 @aotc_is_stopped()
-
 declare extern_weak void @aotc_allocation_failed(ptr)
 
 ; Function Attrs: cold
@@ -121,22 +115,6 @@ define internal void @aotc_fail_allocation(ptr %0) #0 {
   %5 = call i32 (i32, ptr, ...) @dprintf(i32 2, ptr @aotc_fail_allocation_format, ptr %0)
   call void @abort()
   unreachable
-}
-
-define internal i1 @aotc_may_read() {
-  %1 = icmp ne ptr @aotc_is_stopped, null
-  br i1 %1, label %2, label %5
-
-2:                                                ; preds = %0
-  %3 = call i1 @aotc_is_stopped()
-  br i1 %3, label %4, label %5
-
-4:                                                ; preds = %2
-  store i8 1, ptr @aotc_is_leaving, align 1
-  ret i1 false
-
-5:                                                ; preds = %2, %0
-  ret i1 true
 }
 
 define internal void @aotc_ask_result_prepare() {
@@ -350,6 +328,8 @@ declare extern_weak void @aotc_concurrent_launch_prepare(ptr, i64)
 declare extern_weak void @aotc_module_register(ptr)
 
 declare extern_weak i32 @aotc_status_get()
+
+declare extern_weak i1 @aotc_is_stopped()
 
 declare extern_weak void @aotc_assertion_failed(ptr)
 
