@@ -15,6 +15,8 @@ DIVIDED, LEAST, GREATEST = "arith.divsi", "arith.minsi", "arith.maxsi"
 FLOOR_DIVIDED = "arith.floordivsi"
 # The recursion limit for operands of computed atoms.
 _DEPTH = 4
+# Numbers of merged quotients are less, far from the end of 64 bits.
+_MOST_OF_QUOTIENTS = 1 << 31
 
 
 class ArgumentSize(Struct, frozen=True):
@@ -260,8 +262,9 @@ class Facts:
         atom = _only_atom(monomial)
         if coefficient == 1 and not more and isinstance(atom, Computed) and atom.name == DIVIDED:
             divided, by = atom.operands
-            inner = by.known()
-            if inner and inner > 0 and self.is_never_negative(divided):
+            inner = by.known() or 0
+            is_small = 0 < inner * max(number, divisor) < _MOST_OF_QUOTIENTS
+            if is_small and self.is_never_negative(divided):
                 whole = divided.plus(Polynomial.number(number * inner))
                 return self.computed(DIVIDED, whole, Polynomial.number(inner * divisor))
         return Polynomial.atom(Computed(DIVIDED, (left, Polynomial.number(divisor))))
