@@ -20,7 +20,7 @@ INITIAL_ATTRIBUTE = "aotc.initial"
 INTO_ATTRIBUTE = "aotc.into"
 # Unit on an argument, and array of integers on a function: the arguments and results whose elements
 # are unsigned, which MLIR's signless types do not express.
-UNSIGNED_ARGUMENT = "aotc.unsigned"
+UNSIGNED_ATTRIBUTE = "aotc.unsigned"
 UNSIGNED_RESULTS = "aotc.unsigned_results"
 # String on a function: a `manifest.Call` as JSON.
 CALL_ATTRIBUTE = "aotc.call"

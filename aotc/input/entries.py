@@ -18,7 +18,7 @@ from aotc.attributes import (
     NAME_ATTRIBUTE,
     SPARSE_ATTRIBUTE,
     STATE_ATTRIBUTE,
-    UNSIGNED_ARGUMENT,
+    UNSIGNED_ATTRIBUTE,
     UNSIGNED_RESULTS,
     WORKSPACE_BYTES,
 )
@@ -385,7 +385,7 @@ def _unsigned_arguments(function: Any) -> frozenset[int]:
     if "arg_attrs" not in function.attributes:
         return frozenset()
     dictionaries = map(ir.DictAttr, ir.ArrayAttr(function.attributes["arg_attrs"]))
-    return frozenset(i for i, one in enumerate(dictionaries) if UNSIGNED_ARGUMENT in one)
+    return frozenset(i for i, one in enumerate(dictionaries) if UNSIGNED_ATTRIBUTE in one)
 
 
 def _unsigned_results(function: Any) -> frozenset[int]:

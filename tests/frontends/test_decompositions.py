@@ -208,3 +208,21 @@ def test_rolls_of_any_size(tmp_path: Path) -> None:
         eager = [each.numpy() for each in Module()(x)]
         for got, expected in zip(call(artifact, "rolls", [x.numpy()], eager), eager, strict=True):
             np.testing.assert_array_equal(got, expected)
+
+
+def test_rolls_of_nothing(tmp_path: Path) -> None:
+    """Shifts that are at most the size of what has elements are not divided by it."""
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.roll(1, 0), torch.fft.fftshift(x, 0)
+
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    some = ({0: torch.export.Dim("n", min=0)},)
+    x = torch.randn(5, 4)
+    artifact = aotc.torch.build(Module(), (x,), name="rolls", dynamic_shapes=some, **files)
+    for count in (0, 1, 6):
+        x = torch.randn(count, 4)
+        eager = [each.numpy() for each in Module()(x)]
+        for got, expected in zip(call(artifact, "rolls", [x.numpy()], eager), eager, strict=True):
+            np.testing.assert_array_equal(got, expected)

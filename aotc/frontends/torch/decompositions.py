@@ -365,9 +365,16 @@ def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
 
 
 def _remainder(shift: Any, size: Any) -> Any:
-    """The shift modulo the size. A size of 0 that is known has no remainders."""
-    if isinstance(size, int) and not size:
+    """The shift modulo the size. A size of 0 that is known has no remainders. A shift that is at
+    most the size of any tensor with elements stays, as empty ones may be rolled, too."""
+    if (isinstance(size, int) and not size) or (isinstance(shift, int) and abs(shift) <= 1):
         return shift
+    expressions = [one.node.expr for one in (shift, size) if getattr(one, "node", None)]
+    if len(expressions) == 2:
+        of_shift, of_size = expressions
+        is_part = of_shift.func.__name__ == "FloorDiv" and of_shift.args[1] == 2
+        if is_part and of_shift.args[0] in (of_size, of_size + 1):
+            return shift
     made = shift % size
     kinds = [getattr(one, "node", None) and one.node.expr.func.__name__ for one in (shift, made)]
     is_remainder = kinds[0] in ("Mod", "PythonMod") and kinds[1] in ("Mod", "PythonMod")

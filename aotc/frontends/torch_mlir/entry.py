@@ -12,7 +12,7 @@ from aotc.attributes import (
     CALL_ATTRIBUTE,
     IMPORTED_ATTRIBUTE,
     NAME_ATTRIBUTE,
-    UNSIGNED_ARGUMENT,
+    UNSIGNED_ATTRIBUTE,
     UNSIGNED_RESULTS,
 )
 from aotc.errors import InputError
@@ -64,7 +64,7 @@ def make_entry(
             for own, text in zip(of_arguments, arguments, strict=True):
                 own[NAME_ATTRIBUTE] = ir.StringAttr.get(text)
         for number in unsigned_arguments:
-            of_arguments[number][UNSIGNED_ARGUMENT] = ir.UnitAttr.get()
+            of_arguments[number][UNSIGNED_ATTRIBUTE] = ir.UnitAttr.get()
         if any(of_arguments):
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(
                 [ir.DictAttr.get(own) for own in of_arguments]
