@@ -55,7 +55,7 @@ from aotc.lower.mapping.row_vectors import (
     plan_row_vectors,
     plan_window_vectors,
 )
-from aotc.lower.mapping.rows import plan_rows
+from aotc.lower.mapping.rows import plan_rows, reduces_columns
 from aotc.lower.mapping.scans import describe_scan
 from aotc.lower.mapping.single_rows import fuse_single_rows, wrap_in_row
 from aotc.lower.mapping.split_reductions import split_reductions
@@ -174,7 +174,8 @@ def _map(
 ) -> None:
     location = loop.location
     given = _block_for(loop, block)
-    if is_for_gpu(loop) is False and ops.find(loop, "scf.for"):
+    is_of_rows = is_for_gpu(loop) is False and not reduces_columns(loop, overlaps)
+    if is_of_rows and ops.find(loop, "scf.for"):
         # Blocks are spread over the cores, and each of such threads has much to do.
         given = BlockShape(1)
     with location:

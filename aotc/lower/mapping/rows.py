@@ -195,6 +195,13 @@ def is_along_rows(columns: Columns, loop: Any) -> bool:
     )
 
 
+def reduces_columns(loop: Any, overlaps: Overlaps) -> bool:
+    """Whether the body has reductions, and none along the rows of a matrix."""
+    items = row_items(loop, overlaps) or []
+    reductions = [item for item in items if isinstance(item, Columns) and item.accumulators]
+    return bool(reductions) and not any(is_along_rows(item, loop) for item in reductions)
+
+
 def _is_of_row(index: Any, row: Any) -> bool:
     """Whether an index is computed from the row's number."""
     if index == row:

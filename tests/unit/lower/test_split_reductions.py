@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from helpers.native import build_for_gpus
 
+from aotc import build
+
 LAST = """
 func.func @f(%x: memref<?x{inner}xf32>, %y: memref<{rows}xf32>)
     attributes {{llvm.emit_c_interface}} {{
@@ -57,6 +59,15 @@ def test_sums(
         y = np.full(rows, np.nan, np.float32)
         library.call("f", x, y)
         np.testing.assert_allclose(y, x.sum(along, np.float64), rtol=1e-4, atol=2e-3)
+
+
+def test_the_cpu_device_keeps_its_kernel(tmp_path: Path) -> None:
+    """A thread for each column, of which neighbours are vectors."""
+    text = LAST.format(inner="64", rows="64", along=0)
+    module = build(text, emit="mlir", out=tmp_path / "x.mlir", chips="sm_90").path.read_text()
+    launches = [line for line in module.splitlines() if "gpu.launch_func" in line]
+    (on_cpu,) = [line for line in launches if "_cpu::" in line]
+    assert "threads in (%c256" in on_cpu
 
 
 def test_unknown_numbers_of_columns(tmp_path: Path) -> None:
