@@ -367,7 +367,9 @@ def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
 def _remainder(shift: Any, size: Any) -> Any:
     """The shift modulo the size. A size of 0 that is known has no remainders. A shift that is at
     most the size of any tensor with elements stays, as empty ones may be rolled, too."""
-    if (isinstance(size, int) and not size) or (isinstance(shift, int) and abs(shift) <= 1):
+    if isinstance(size, int) and not size:
+        return shift
+    if not isinstance(size, int) and isinstance(shift, int) and abs(shift) <= 1:
         return shift
     expressions = [one.node.expr for one in (shift, size) if getattr(one, "node", None)]
     if len(expressions) == 2:
