@@ -318,6 +318,15 @@ class Kernel(CpuKernel):
             with self.b.where(compare("slt", end, tile.columns)):
                 self.multiply_columns(tile, step, end)
 
+    def multiply_padded(self, tile: Tile, step: Step) -> None:
+        """Computes one step along K of a B that has whole vectors of columns: those past the last
+        column are multiplied, too, unless the last columns are computed by dot products."""
+        end = self.end_of_vectors(tile)
+        self.multiply(tile, step, (0, end), is_packed_b=False)
+        if self.columns_apart:
+            with self.b.where(compare("slt", end, tile.columns)):
+                self.multiply_columns(tile, step, end)
+
     def multiply(
         self,
         tile: Tile,

@@ -154,13 +154,8 @@ class StripKernel(Kernel):
             super().fill(name, first, count, base)
 
     def multiply_step(self, tile: Tile, step: Step) -> None:
-        """See the base class. Values past the last column are multiplied, too, unless the last
-        columns are computed by dot products."""
-        end = self.end_of_vectors(tile)
-        self.multiply(tile, step, (0, end), is_packed_b=False)
-        if self.columns_apart:
-            with self.b.where(compare("slt", end, tile.columns)):
-                self.multiply_columns(tile, step, end)
+        """See the base class."""
+        self.multiply_padded(tile, step)
 
     def vector_in_place(self, tile: Tile, step: Step, column: Number, k: Number) -> Value:
         at = [step.start + k, tile.column - self.strip.first + column]
