@@ -133,7 +133,8 @@ class ScatterText:
   }}"""
 
     def _slice_type(self) -> str:
-        return f"tensor<{'x'.join(['?', *'1' * (self._rank - 1), str(self._element)])}>"
+        # Of one dimension: unit ones would be dropped, and inserted again by a copy.
+        return f"tensor<?x{self._element}>"
 
     def _update_at(self, name: str) -> str:
         """Lines that define %NAME as the update of the point %number."""
@@ -150,15 +151,14 @@ class ScatterText:
             f"[{', '.join(at)}] [{', '.join(['%length', *'1' * (rank - 1)])}] "
             f"[{', '.join('1' * rank)}]"
         )
-        own = ", ".join(["%c0"] * rank)
         return f"""
   %made = scf.forall {loops} shared_outs(%shared = %given) -> ({result}) {{
     {head}
     %slice = tensor.extract_slice %shared{slice_} : {result} to {part}
     %whole = scf.for %only = %c0 to %length step %c1 iter_args(%into = %slice) -> ({part}) {{
-      %was = tensor.extract %into[{own}] : {part}
+      %was = tensor.extract %into[%c0] : {part}
       {value}
-      %put = tensor.insert %new into %into[{own}] : {part}
+      %put = tensor.insert %new into %into[%c0] : {part}
       scf.yield %put : {part}
     }}
     scf.forall.in_parallel {{

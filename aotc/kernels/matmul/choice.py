@@ -242,8 +242,14 @@ def _fastest(
         found += _best(problem, families, ANY_GPU, others)
     for_any_address = [family for family in families if family.takes_any_address]
     anywhere = _best(_without_alignment(problem), for_any_address, ANY_GPU, others or chips)
-    chosen = anywhere[-1:] if _has_open_rows(problem) else anywhere[:1]
-    return (*found, *_for_any_tile_count(chosen)) if chosen else ()
+    if not anywhere:
+        return ()
+    if _has_open_rows(problem):
+        return (*found, *_for_any_tile_count(anywhere[-1:]))
+    # Rows of unknown length are as likely as not to be unaligned, whatever the size of C.
+    has_open_pitch = any(one.pitch is None for one in (problem.a, problem.b, problem.c))
+    several = anywhere[:-1] if has_open_pitch else []
+    return (*found, *several, *_for_any_tile_count(anywhere[-1:] if several else anywhere[:1]))
 
 
 def _has_open_rows(problem: Problem) -> bool:

@@ -6,11 +6,12 @@ one store after it. This is faster, and makes the reduction visible to later ste
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aotc import ops
 from aotc.analysis.effects import Access, Overlaps, access_of, accesses_in, is_understood
+from aotc.analysis.same_sizes import is_size_of
 from aotc.lower.mapping.nest import known_trips
 from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of
@@ -68,17 +69,26 @@ def _is_there(access: Access, loop: Any) -> bool:
     trips = known_trips(*list(loop.operands)[:3])
     if trips is not None and trips > 0:
         return True
-    for operation in loop.block.operations:
-        if operation.operation == loop:
-            break
-        earlier = access_of(operation.operation)
-        if earlier is not None and earlier.place == access.place:
-            return True
+    if any(earlier.place == access.place for earlier in _accesses_before(loop)):
+        return True
     shape = ir.MemRefType(access.memref.type).shape
     return all(
         _is_within(index, size, (access.memref, axis))
         for axis, (index, size) in enumerate(zip(access.indices, shape, strict=True))
     )
+
+
+def _accesses_before(loop: Any) -> Iterator[Access]:
+    """The accesses that are executed before the loop in any case, in the loops around it, too."""
+    for around in (loop, *ops.ancestors(loop)):
+        if around.name not in ("scf.for", "scf.parallel"):
+            return
+        for operation in around.block.operations:
+            if operation.operation == around:
+                break
+            access = access_of(operation.operation)
+            if access is not None:
+                yield access
 
 
 def _is_within(index: Any, size: int, axis: tuple[Any, int]) -> bool:
@@ -99,13 +109,7 @@ def _is_within(index: Any, size: int, axis: tuple[Any, int]) -> bool:
         return False
     if high is not None:
         return 0 <= high <= size
-    dim = ops.defining(upper)
-    return (
-        dim is not None
-        and dim.name == "memref.dim"
-        and dim.operands[0] == axis[0]
-        and ops.known_dimension(dim) == axis[1]
-    )
+    return is_size_of(upper, *axis)
 
 
 def _carry(loop: Any, loads: Sequence[Access], store: Access) -> Any:

@@ -15,7 +15,8 @@ from aotc.attributes import TEMPORARY
 from aotc.lower.mapping.blocks import BlockShape
 from aotc.mlir import ir
 
-SLT, SLE, ULT = 2, 3, 6  # arith.cmpi's numbers for signed <, signed <=, unsigned <
+# arith.cmpi's numbers for signed <, signed <=, unsigned <, unsigned <=
+SLT, SLE, ULT, ULE = 2, 3, 6, 7
 EQ = 0
 
 

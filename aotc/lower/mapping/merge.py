@@ -23,12 +23,27 @@ from aotc.rewrites.cloning import body_of
 
 
 class _Views:
-    """Collapsed views of buffers. All accesses of a buffer share one view, created before `loop`,
-    so that a load is known to read what a store wrote."""
+    """Collapsed views of buffers, and products of sizes. All accesses of a buffer share one view,
+    created before `loop`, so that a load is known to read what a store wrote, and loops of the same
+    sizes share their product."""
 
     def __init__(self, loop: Any) -> None:
         self._loop = loop
         self._made: dict[tuple[Any, str], Any] = {}
+        self._products: dict[tuple[Any, ...], Any] = {}
+
+    def product(self, sizes: Sequence[Any]) -> Any:
+        """The product of values of type index, at the insertion point or before the loop."""
+        if not all(ops.is_made_outside(size, self._loop) for size in sizes):
+            return _product(sizes)
+        known = [ops.known_index(size) for size in sizes]
+        key = tuple(
+            size if number is None else number for size, number in zip(sizes, known, strict=True)
+        )
+        if key not in self._products:
+            with ir.InsertionPoint(self._loop):
+                self._products[key] = _product(sizes)
+        return self._products[key]
 
     def of(self, memref: Any, parts: Sequence[Sequence[int]]) -> Any:
         if not ops.is_made_outside(memref, self._loop):
@@ -87,7 +102,7 @@ def _merge_nest(columns: Columns, views: _Views) -> None:
 
     with columns.loop.location, ir.InsertionPoint(columns.loop):
         zero, one = ops.constant_index(0), ops.constant_index(1)
-        count = _product(uppers)
+        count = views.product(uppers)
         inits = list(columns.loop.operands)[3:]
         for old, new in zip(
             columns.loop.results, create_loop(zero, count, one, inits, inside), strict=True
@@ -177,9 +192,10 @@ def _merge(loop: Any, groups: Sequence[Sequence[int]], views: _Views | None) -> 
     old = loop.regions[0].blocks[0]
     variables = list(old.arguments)
     lowers, uppers, steps, _ = ops.operand_groups(loop)
+    product = _product if views is None else views.product
     with loop.location, ir.InsertionPoint(loop):
         ends = [
-            uppers[group[0]] if len(group) == 1 else _product([uppers[i] for i in group])
+            uppers[group[0]] if len(group) == 1 else product([uppers[i] for i in group])
             for group in groups
         ]
         firsts = [group[0] for group in groups]

@@ -26,7 +26,7 @@ from aotc.lower.mapping.columns import Accumulator, Columns
 from aotc.lower.mapping.nest import dimensions_of, induction_values, product
 from aotc.lower.mapping.row_kernel import combine_threads
 from aotc.lower.mapping.rows import row_items
-from aotc.lower.mapping.strides import combine_all
+from aotc.lower.mapping.strides import combine_all, combine_lanes
 from aotc.mlir import ir
 from aotc.rewrites.cloning import copy, copy_interleaved
 
@@ -78,7 +78,7 @@ def plan_ragged_rows(loop: Any, overlaps: Overlaps) -> RaggedPlan | None:
     if not all(is_pure(op) or access_of(op) is not None for op in others):
         return None
     elements = _elements_of(row, loop)
-    if elements is None or any(str(a.type) == "i1" for a in row.accumulators):
+    if elements is None:
         return None
     return RaggedPlan(tuple(before), row, tuple(after), elements)
 
@@ -201,7 +201,8 @@ class _RaggedKernel(Struct, frozen=True):
         is_short = ops.binary("arith.andi", is_there, self._is_short(length, lanes))
         own = ops.select(is_short, length, zero)
         partial = self._reduce_in_strides(lane, lanes, own, _POINTS, values)
-        totals = self._combine_lanes(partial)
+        steps = ops.index_op("arith.minui", self.shift, ops.constant_index(_LOG_WARP))
+        totals = combine_lanes(self.plan.row.accumulators, partial, steps, WARP)
         is_first = ops.compare(EQ, lane, zero)
         leads = ops.binary("arith.andi", is_first, is_there)
 
@@ -261,21 +262,6 @@ class _RaggedKernel(Struct, frozen=True):
 
         return create_loop(first, count, stride, [a.neutral() for a in accumulators], step)
 
-    def _combine_lanes(self, partial: Sequence[Any]) -> list[Any]:
-        """A butterfly reduction over the lanes of a row."""
-        i32, width = ops.integer(32), ops.constant(ops.integer(32), WARP)
-        zero, one = ops.constant_index(0), ops.constant_index(1)
-        steps = ops.index_op("arith.minui", self.shift, ops.constant_index(_LOG_WARP))
-
-        def step(number: Any, carried: list[Any]) -> list[Any]:
-            distance = ops.unary("arith.index_cast", ops.index_op("arith.shli", one, number), i32)
-            return [
-                accumulator.combine(value, _from_lane(value, distance, width))
-                for accumulator, value in zip(self.plan.row.accumulators, carried, strict=True)
-            ]
-
-        return create_loop(zero, steps, one, list(partial), step)
-
     def _defer(self, group: Any) -> None:
         """Appends the row to the list. The order in the list affects no result."""
         i32, zero, one = ops.integer(32), ops.constant_index(0), ops.constant_index(1)
@@ -320,9 +306,3 @@ class _RaggedKernel(Struct, frozen=True):
 def _chosen(accumulator: Accumulator, flag: Any, values: dict[Any, Any]) -> Any:
     value = values.get(accumulator.value, accumulator.value)
     return ops.select(flag, value, accumulator.neutral())
-
-
-def _from_lane(value: Any, distance: Any, width: Any) -> Any:
-    attributes = {"mode": ir.Attribute.parse("#gpu<shuffle_mode xor>")}
-    results = [value.type, ops.integer(1)]
-    return ops.create("gpu.shuffle", [value, distance, width], results, attributes).results[0]

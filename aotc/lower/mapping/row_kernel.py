@@ -20,10 +20,17 @@ from aotc.lower.mapping.nest import (
     product,
 )
 from aotc.lower.mapping.order import AccessOrder, Use
-from aotc.lower.mapping.rows import POINTS, Kept, RowPlan
+from aotc.lower.mapping.rows import (
+    COLUMNS_OF_LANE,
+    LANES_BLOCK,
+    POINTS,
+    Kept,
+    RowPlan,
+    are_for_lanes,
+)
 from aotc.lower.mapping.scan_kernel import ScanKernel, shared_for
 from aotc.lower.mapping.scans import Scan
-from aotc.lower.mapping.strides import Team, combine_all, reduce_in_strides
+from aotc.lower.mapping.strides import Team, combine_all, combine_lanes, reduce_in_strides
 from aotc.mlir import ir
 from aotc.ops import create_either
 from aotc.rewrites.cloning import copy
@@ -48,13 +55,42 @@ def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
                 values = dict(zip(loop.regions[0].blocks[0].arguments, variables, strict=True))
                 _RowKernel(plan, kept, overlaps, thread, values, made.shared).fill()
 
+        def launch_lanes(length: Any) -> None:
+            log_lanes = _log_lanes(length)
+            of_block = _rows_of_block(log_lanes)
+            made = create_launch([ops.index_op("arith.ceildivui", count, of_block)], LANES_BLOCK)
+            with ir.InsertionPoint(made.end):
+                lanes = _Lanes.of(made, log_lanes, count)
+                variables = induction_values(rows, lanes.row)
+                values = dict(zip(loop.regions[0].blocks[0].arguments, variables, strict=True))
+                _RowKernel(plan, None, overlaps, lanes.lane, values, [], lanes).fill()
+
+        def launch_any() -> None:
+            if not plan.has_lanes:
+                _launch_by_length(plan, launch)
+                return
+            length = _length(plan)
+            create_either(
+                are_for_lanes(length, count),
+                lambda: launch_lanes(length),
+                lambda: _launch_by_length(plan, launch),
+            )
+
         if known is None:
             # A launch without blocks is an error in CUDA.
             is_any = ops.compare(ULT, ops.constant_index(0), count)
-            ops.create_if(is_any, lambda: _launch_by_length(plan, launch))
+            ops.create_if(is_any, launch_any)
         elif known > 0:
-            _launch_by_length(plan, launch)
+            launch_any()
     ops.erase(loop)
+
+
+def _length(plan: RowPlan) -> Any:
+    """The number of columns, which the host knows, at the insertion point."""
+    # Constants may be defined in the loop, so they are created again for the host.
+    (bounds,) = plan.columns[0].normal_bounds
+    lower, upper, step = (ops.constant_index(v) if isinstance(v, int) else v for v in bounds)
+    return Dimension.of(lower, upper, step).trips
 
 
 def _launch_by_length(plan: RowPlan, launch: Callable[[Kept | None], None]) -> None:
@@ -62,10 +98,7 @@ def _launch_by_length(plan: RowPlan, launch: Callable[[Kept | None], None]) -> N
     if len(plan.forms) == 1:
         launch(plan.forms[0])
         return
-    # Constants may be defined in the loop, so they are created again for the host.
-    (bounds,) = plan.columns[0].normal_bounds
-    lower, upper, step = (ops.constant_index(v) if isinstance(v, int) else v for v in bounds)
-    length = Dimension.of(lower, upper, step).trips
+    length = _length(plan)
 
     def choose(forms: Sequence[Kept | None]) -> None:
         first, *others = forms
@@ -95,6 +128,49 @@ def _place(launch: Launch, plan: RowPlan) -> tuple[Any, Any]:
     return ops.index_op("arith.addi", first, above), launch.thread_ids[0]
 
 
+def _log_lanes(length: Any) -> Any:
+    """log2 of the number of lanes for each row of this length, at the insertion point."""
+    found = ops.constant_index(0)
+    for number in range(1, WARP.bit_length()):
+        is_longer = ops.compare(ULT, ops.constant_index(COLUMNS_OF_LANE << (number - 1)), length)
+        found = ops.select(is_longer, ops.constant_index(number), found)
+    return found
+
+
+def _rows_of_block(log_lanes: Any) -> Any:
+    return ops.index_op("arith.shrui", ops.constant_index(LANES_BLOCK.threads), log_lanes)
+
+
+class _Lanes(Struct, frozen=True):
+    """The 2**`log_lanes` adjacent lanes of a row, of which this thread is number `lane`. Unless
+    `is_there` holds, there is no such row, and `row` is the last one."""
+
+    log_lanes: Any
+    lane: Any
+    row: Any
+    is_there: Any
+
+    @staticmethod
+    def of(launch: Launch, log_lanes: Any, rows: Any) -> _Lanes:
+        """The lanes of a thread of the launch, at the insertion point."""
+        thread, one = launch.thread_ids[0], ops.constant_index(1)
+        last_lane = ops.index_op("arith.subi", ops.index_op("arith.shli", one, log_lanes), one)
+        first = ops.index_op("arith.muli", launch.block_ids[0], _rows_of_block(log_lanes))
+        row = ops.index_op("arith.addi", first, ops.index_op("arith.shrui", thread, log_lanes))
+        last = ops.index_op("arith.subi", rows, one)
+        return _Lanes(
+            log_lanes,
+            ops.index_op("arith.andi", thread, last_lane),
+            ops.index_op("arith.minui", row, last),
+            ops.compare(ULT, row, rows),
+        )
+
+    @property
+    def width(self) -> Any:
+        """The number of lanes, at the insertion point."""
+        return ops.index_op("arith.shli", ops.constant_index(1), self.log_lanes)
+
+
 class _Slot(Struct, frozen=True):
     """A column that a thread keeps.
 
@@ -118,8 +194,10 @@ class _RowKernel:
         thread: Any,
         values: dict[Any, Any],
         shared: Sequence[Any],
+        lanes: _Lanes | None = None,
     ) -> None:
         self._plan = plan
+        self._lanes = lanes
         self._shared = list(shared)
         self._kept = kept
         self._thread = thread
@@ -158,6 +236,8 @@ class _RowKernel:
             self._order.seen(access.memref)
             return
         is_first = ops.compare(EQ, self._thread, ops.constant_index(0))
+        if self._lanes is not None:
+            is_first = ops.binary("arith.andi", is_first, self._lanes.is_there)
         ops.create_if(is_first, lambda: copy(operation, self._values))
         self._order.forget(Use(access.memref, None, writes=True))
 
@@ -172,10 +252,10 @@ class _RowKernel:
         accesses = [a for operation in columns.body for a in accesses_in(operation)]
         for use in [self._use(columns, access) for access in accesses]:
             self._before(use)
-        partial = reduce_in_strides(
-            columns, Team(self._plan.threads, POINTS, self._thread), self._values
-        )
-        self._combine(columns, partial)
+        team = Team(self._plan.threads, POINTS, self._thread)
+        if (lanes := self._lanes) is not None:
+            team = Team(lanes.width, COLUMNS_OF_LANE, lanes.lane, has_points=lanes.is_there)
+        self._combine(columns, reduce_in_strides(columns, team, self._values))
 
     def _use(self, columns: Columns, access: Access) -> Use:
         """The access in the loop's body before it is cloned, as a `Use`."""
@@ -327,10 +407,15 @@ class _RowKernel:
 
     def _combine(self, columns: Columns, partial: Sequence[Any]) -> None:
         """Combines the partial results of the row's threads into the loop's results."""
-        for accumulator, value, result in zip(
-            columns.accumulators, partial, columns.loop.results, strict=True
+        if self._lanes is not None:
+            totals = combine_lanes(columns.accumulators, partial, self._lanes.log_lanes, WARP)
+        else:
+            is_warp = self._plan.threads == WARP
+            pairs = zip(columns.accumulators, partial, strict=True)
+            totals = [combine_threads(*pair, is_warp=is_warp) for pair in pairs]
+        for accumulator, total, result in zip(
+            columns.accumulators, totals, columns.loop.results, strict=True
         ):
-            total = combine_threads(accumulator, value, is_warp=self._plan.threads == WARP)
             init = self._values.get(accumulator.init, accumulator.init)
             self._values[result] = accumulator.combine(init, total)
 

@@ -27,7 +27,8 @@ from aotc.analysis.effects import (
     is_understood,
 )
 from aotc.chips import MAX_BLOCK_THREADS, WARP
-from aotc.lower.mapping.blocks import TWO_WAVES, BlockShape
+from aotc.lower.mapping.blocks import PREFERRED_THREADS, TWO_WAVES, BlockShape
+from aotc.lower.mapping.build import ULE, ULT
 from aotc.lower.mapping.columns import Columns, describe_columns
 from aotc.lower.mapping.nest import known_product, loop_trips
 from aotc.lower.mapping.scan_kernel import ELEMENTS
@@ -48,6 +49,7 @@ _SCAN_THREADS = 256
 _ASSERT = "cf.assert"
 # Columns that a thread loads at a time if it does not keep them.
 POINTS = 8
+LANES_BLOCK = BlockShape(PREFERRED_THREADS)
 # The limit of columns that a thread keeps if each warp has a row and there are many rows. Warps do
 # not wait for each other, and there are fewer blocks.
 MOST_OF_WARP = 32
@@ -55,6 +57,10 @@ MOST_OF_WARP = 32
 _MANY_ROWS = 1024
 # The limit of rows in a block if each warp has a row.
 _MOST_WARPS = 8
+# Up to so many columns, a row of unknown length is computed by lanes of a warp: the first number if
+# there are fewer than `_MANY_ROWS` rows. A lane has about `COLUMNS_OF_LANE` columns.
+_FEW_COLUMNS, _MOST_OF_LANES = 1 << 6, WARP * MOST_OF_WARP
+COLUMNS_OF_LANE = 4
 
 
 class Kept(Struct, frozen=True):
@@ -75,6 +81,9 @@ class RowPlan(Struct, frozen=True):
     whose range contains the row's length is used; if none does, the last one.
 
     Of the columns that a thread keeps, groups of `neighbours` are adjacent.
+
+    With `has_lanes`, there is another kernel for short rows, whose length only the host knows: a
+    block of `LANES_BLOCK` has several of them, each of 1 to 32 lanes, as many as the host chooses.
     """
 
     block: BlockShape
@@ -84,6 +93,7 @@ class RowPlan(Struct, frozen=True):
     items: tuple[Any, ...]
     scans: tuple[Scan, ...] = ()
     neighbours: int = 1
+    has_lanes: bool = False
 
     @property
     def columns(self) -> list[Columns]:
@@ -99,9 +109,10 @@ class RowPlan(Struct, frozen=True):
             )
         count = len(self.forms)
         forms = "" if count == 1 else f" in {count} forms, of which the host chooses one,"
+        lanes = f", or 1 to {WARP} lanes for each short row" if self.has_lanes else ""
         return (
-            f"a kernel{forms} with blocks of {self.block}: {who} for each row, whose reductions go "
-            f"through shuffles; {self._how_often_read()}"
+            f"a kernel{forms} with blocks of {self.block}: {who} for each row{lanes}, whose "
+            f"reductions go through shuffles; {self._how_often_read()}"
         )
 
     def _how_often_read(self) -> str:
@@ -144,7 +155,23 @@ def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPla
     if scans and threads % WARP != 0:
         return None
     forms = (None,) if scans else _forms(columns, loop, threads)
-    return RowPlan(block, threads, block.threads // threads, forms, tuple(items), scans)
+    has_lanes = longest is None and given is None and not scans
+    return RowPlan(
+        block,
+        threads,
+        block.threads // threads,
+        forms,
+        tuple(items),
+        scans,
+        has_lanes=has_lanes and _is_length_of_host(columns, loop),
+    )
+
+
+def are_for_lanes(length: Any, rows: Any) -> Any:
+    """Whether lanes compute the rows of this length, as an i1 at the insertion point."""
+    most, few = ops.constant_index(_MOST_OF_LANES), ops.constant_index(_FEW_COLUMNS)
+    are_many = ops.compare(ULT, ops.constant_index(_MANY_ROWS - 1), rows)
+    return ops.compare(ULE, length, ops.select(are_many, most, few))
 
 
 def _is_for_warps(columns: Sequence[Columns], longest: int | None, rows: int | None) -> bool:

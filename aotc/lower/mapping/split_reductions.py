@@ -48,7 +48,6 @@ _LEAST_PARTS, _MOST_PARTS, _MOST_SEQUENTIAL = 4, 1 << 11, 1 << 8
 # The largest number of parts of an unknown number of columns.
 _MOST_OF_UNKNOWN = 1 << 9
 
-_OF_SIZES = ("arith.constant", "arith.muli")
 _SGE, _SLE = 5, 3
 
 
@@ -200,8 +199,6 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
         return None
     along = [item for item in items if not isinstance(item, ir.Operation | ir.OpView)]
     reductions = [item for item in along if isinstance(item, Columns) and item.accumulators]
-    if reductions:
-        _hoist_sizes(loop)
     if not reductions or not all(_is_divisible(item, loop) for item in along):
         return None
     rows = tuple(upper if trip is None else trip for upper, trip in zip(uppers, trips, strict=True))
@@ -224,15 +221,6 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
     most = min(_sizes_of(item)[0] for item in reductions)
     parts = min(-(-count // size), most)
     return None if parts < 2 else _Parts(rows, (parts,), along_rows, along_rows, has_nest)
-
-
-def _hoist_sizes(loop: Any) -> None:
-    """Moves products of sizes in front of the loop, which merged loops along the row have."""
-    for operation in body_of(loop):
-        if operation.name in _OF_SIZES and all(
-            ops.is_made_outside(operand, loop) for operand in operation.operands
-        ):
-            operation.move_before(loop)
 
 
 def _is_divisible(item: Any, loop: Any) -> bool:
