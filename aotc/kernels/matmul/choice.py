@@ -240,16 +240,23 @@ def _fastest(
             for one in (passes(problem) if others != [_HOPPER] else [])
         ]
         found += _best(problem, families, ANY_GPU, others)
-    for_any_address = [family for family in families if family.takes_any_address]
-    anywhere = _best(_without_alignment(problem), for_any_address, ANY_GPU, others or chips)
-    if not anywhere:
-        return ()
+    any_address = _at_any_address(problem, families, others or chips)
+    return (*found, *any_address) if any_address else ()
+
+
+def _at_any_address(
+    problem: Problem, families: Sequence[MatmulFamily[Any]], chips: Sequence[Chip]
+) -> list[Choice]:
+    """The kernels for matrices at any address, the last of which is for any sizes. Rows of unknown
+    length are as likely as not to be unaligned, whatever the size of C: they have all that the
+    sizes have."""
+    families = [family for family in families if family.takes_any_address]
+    found = _best(_without_alignment(problem), families, ANY_GPU, chips)
     if _has_open_rows(problem):
-        return (*found, *_for_any_tile_count(anywhere[-1:]))
-    # Rows of unknown length are as likely as not to be unaligned, whatever the size of C.
-    has_open_pitch = any(one.pitch is None for one in (problem.a, problem.b, problem.c))
-    several = anywhere[:-1] if has_open_pitch else []
-    return (*found, *several, *_for_any_tile_count(anywhere[-1:] if several else anywhere[:1]))
+        return _for_any_tile_count(found[-1:])
+    if any(one.pitch is None for one in (problem.a, problem.b, problem.c)):
+        return [*found[:-1], *_for_any_tile_count(found[-1:])]
+    return _for_any_tile_count(found[:1])
 
 
 def _has_open_rows(problem: Problem) -> bool:
@@ -437,8 +444,9 @@ def _not_far_slower(
 
 def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple[Choice, ...]:
     """The kernels of an implicit GEMM: one for the operands' known alignment, and one for any
-    address. In front of them is one for Hopper, if it is expected to be faster there. A depthwise
-    convolution has one kernel."""
+    address. In front of them is one for Hopper, if it is expected to be faster there, and one for C
+    of few tiles, if the number of its rows or columns is unknown. A depthwise convolution has one
+    kernel."""
     if isinstance(problem, Depthwise):
         problem = _without_alignment(problem)
         able = DEPTHWISE_SIMT.legal_variants(problem)
@@ -460,6 +468,12 @@ def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple
         ]
         if clocks[0] < clocks[1]:
             found.insert(0, own)
+    if found and (problem.m is None or problem.n is None):
+        last = found[-1]
+        few = last.family.few_tiles(last.problem)
+        if few is not None:
+            variant, most, _ = few
+            found.insert(0, replace(last, variant=variant, most_tiles=most, unknown=TINY))
     return tuple(found)
 
 

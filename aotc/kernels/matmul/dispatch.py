@@ -55,6 +55,8 @@ from aotc.kernels.matmul.fusion.fuse import Fused, remove_temporary
 from aotc.kernels.matmul.fusion.narrow import narrow_results
 from aotc.kernels.matmul.fusion.selection import RowSelection
 from aotc.kernels.matmul.gates import Gates
+from aotc.kernels.matmul.implicit_gemm.operand import count_of
+from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.kernel_selection import KernelSelection, matmuls_of, select_kernels
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Arguments, EpilogueOperand, Matrix, Problem
 from aotc.kernels.matmul.waves import (
@@ -82,6 +84,8 @@ _PACKED: dict[MatmulFamily[Any], tuple[_Packed, ...]] = {
 }
 # Operations whose buffers have the alignment of the widest copies.
 _ALIGNED = ("memref.alloc", "memref.get_global")
+# The tiles along an image of unknown size up to which the kernel for few tiles is used.
+_FEW_COLUMNS = 2
 # Views with the aligned pointer of their operand; an offset is in their type.
 _SAME_POINTER = tuple(name for name in VIEWS if name != "memref.view")
 
@@ -335,7 +339,12 @@ class _Dispatch:
             conditions.append(compare("uge", self._tiles(choice.variant), choice.least_tiles))
         if choice.most_tiles:
             is_used = compare("ule", self._tiles(choice.variant), choice.most_tiles)
-            is_used |= compare("ule", self._rows_of_c(), choice.variant.m)
+            if not isinstance(problem := choice.problem, ImplicitGemm):
+                is_used |= compare("ule", self._rows_of_c(), choice.variant.m)
+            elif problem.n is None:
+                # Most of a large tile is beyond the end of a small image, however many there are.
+                pixels = count_of(self._b, self._arguments, problem.columns)
+                is_used |= compare("ule", pixels, _FEW_COLUMNS * choice.variant.n)
             conditions.append(is_used)
         if choice.problem.k is None and (choice.least_k or choice.target != ANY_GPU):
             # At least 1: TMA needs an address, and a matrix without elements may have none.
@@ -460,6 +469,10 @@ class _Dispatch:
 
     def _tiles(self, variant: Any) -> Number:
         """The number of tiles of C, in all matmuls of the batch."""
+        if isinstance(problem := self._problem, ImplicitGemm):
+            roles = (problem.rows, problem.columns, problem.batch)
+            m, n, batches = (count_of(self._b, self._arguments, loops) for loops in roles)
+            return ceil_divide(m, variant.m) * ceil_divide(n, variant.n) * batches
         c = self._arguments.c
         last = _rank(c) - 1
         tiles = {last - 1: variant.m, last: variant.n}

@@ -47,7 +47,8 @@ def _when(choice: Choice) -> str:
     if choice.most_tiles:
         least_k = f", K of {choice.least_k} and more" if choice.least_k else ""
         or_else = ", or the rows after whole waves of others" if choice.shares_rows else ""
-        few = f"up to {choice.most_tiles} tiles, or {choice.variant.m} rows"
+        rows = choice.problem.has_matrices
+        few = f"up to {choice.most_tiles} tiles" + (f", or {choice.variant.m} rows" if rows else "")
         return f"{few}{or_else}{least_k}, {place}"
     return f"{choice.least_tiles} tiles and more, {place}" if choice.least_tiles else place
 

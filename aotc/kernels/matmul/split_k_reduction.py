@@ -103,26 +103,30 @@ class SplitKReduction:
     def _sum(self, first: Number, row: Number, column: Number) -> Value:
         """The sum of the partial accumulators of an element, in the order of the parts. Those of
         the first part are in matrix `first`."""
-        b, split_k = self.b, self.split_k
 
         def load(split: Number) -> Value:
-            return b.load(self.buffer, [first + split, row, column])
+            return self.b.load(self.buffer, [first + split, row, column])
 
-        if isinstance(split_k, int):
-            total = load(0)
-            for split in range(1, split_k):
-                total = add_accumulators(b, total, load(split))
-            return total
-        steps = ceil_divide(split_k - 1, _AT_ONCE)
-        with b.loop(0, steps, 1, [load(0)]) as loop:
-            # Loaded together to overlap their latencies. Past the end, the last one is loaded
-            # again.
-            begin = loop.index * _AT_ONCE + 1
-            numbers = [begin + number for number in range(_AT_ONCE)]
-            loaded = [load(minimum(number, split_k - 1)) for number in numbers]
-            [total] = loop.carried
-            for number, one in zip(numbers, loaded, strict=True):
-                added = add_accumulators(b, total, one)
-                total = b.select(compare("slt", number, split_k), added, total)
-            loop.next([total])
-        return loop.results[0]
+        return sum_of_parts(self.b, self.split_k, load)
+
+
+def sum_of_parts(b: Builder, split_k: Number, load: Callable[[Number], Value]) -> Value:
+    """The sum of the partial accumulators of an element, of which `load` loads that of a part, in
+    the order of the parts."""
+    if isinstance(split_k, int):
+        total = load(0)
+        for split in range(1, split_k):
+            total = add_accumulators(b, total, load(split))
+        return total
+    steps = ceil_divide(split_k - 1, _AT_ONCE)
+    with b.loop(0, steps, 1, [load(0)]) as loop:
+        # Loaded together to overlap their latencies. Past the end, the last one is loaded again.
+        begin = loop.index * _AT_ONCE + 1
+        numbers = [begin + number for number in range(_AT_ONCE)]
+        loaded = [load(minimum(number, split_k - 1)) for number in numbers]
+        [total] = loop.carried
+        for number, one in zip(numbers, loaded, strict=True):
+            added = add_accumulators(b, total, one)
+            total = b.select(compare("slt", number, split_k), added, total)
+        loop.next([total])
+    return loop.results[0]

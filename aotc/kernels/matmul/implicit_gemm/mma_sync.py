@@ -14,12 +14,14 @@ from aotc.builder import Buffer, Builder
 from aotc.builder.numbers import Condition, Number, Value, compare, select
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
+from aotc.kernels.matmul.family import FewTiles
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.output import OutputOfLoops
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
+    few_tiles_of,
     likely_tiles,
     parts_of,
     table_length,
@@ -110,8 +112,8 @@ class _ContractionLaunch(TiledLaunch):
         self, b: Builder, problem: ImplicitGemm, variant: Variant, arguments: Arguments
     ) -> None:
         problem = _as_tiles(problem, variant)
-        self.operands = [Operand(b, problem, arguments, name) for name in "ab"]
-        self.c = Operand(b, problem, arguments, "c")
+        self.operands = [Operand(b, problem, arguments, name, for_gpu=True) for name in "ab"]
+        self.c = Operand(b, problem, arguments, "c", for_gpu=True)
         roles = problem.rows, problem.columns, problem.k_loops, problem.batch
         shape = ProblemShape(*(count_of(b, arguments, loops) for loops in roles))
         bytes_ = IMPLICIT_MMA_SYNC.shared_bytes(problem, variant)
@@ -346,7 +348,7 @@ class ImplicitMmaSync(ImplicitGemmFamily):
         steps = -(-problem.k // variant.k)
         return (
             is_tile_whole(problem, variant)
-            and (variant.split_k == 1 or steps >= variant.split_k * _FEW_STEPS)
+            and steps >= variant.split_k * _FEW_STEPS
             and self.shared_bytes(problem, variant) <= _MOST_SHARED_BYTES
         )
 
@@ -373,6 +375,14 @@ class ImplicitMmaSync(ImplicitGemmFamily):
                 for tile in ((128, 32, k, 4, 1, 3), (128, 32, deep, 4, 1, 2), (64, 32, k, 2, 2, 3))
             ]
         return tuple(variant for variant in found if self.can_implement(problem, variant))
+
+    def few_tiles(self, problem: ImplicitGemm) -> FewTiles | None:
+        """See `MatmulFamily`."""
+        m = 32 if problem.m is not None and problem.m <= 32 else 64
+        for variant in self.variants(problem):
+            if (variant.m, variant.n, variant.split_k) == (m, 64, 1):
+                return few_tiles_of(problem, variant)
+        return None
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
         tiles, k_extent = likely_tiles(problem, variant)

@@ -1,19 +1,24 @@
 """The offsets of elements of a contraction's operands, as layouts of loops in the sense of CuTe.
 
-Everything here is built in host code, except `Layout.offset`, which kernels use.
+Everything here is built in host code, except `Layout.offset`, which kernels use. A GPU takes dozens
+of instructions to divide by a size that only the program knows. In kernels for GPUs, the quotient
+is the high half of a product with the size's reciprocal, which the host computes: floor(n / d) =
+floor(n * ceil(2**64 / d) / 2**64), if n * d < 2**64 (Granlund and Montgomery, 1994).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from msgspec import Struct
 
+from aotc import ops
 from aotc.builder import Buffer, Builder
-from aotc.builder.numbers import Number, Value
+from aotc.builder.numbers import Number, Value, compare, maximum, select, wrap
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Loop
 from aotc.kernels.matmul.problem import Arguments
+from aotc.mlir import ir
 
 # Numbers below this limit are divided in 32 bits.
 _END_OF_SHORT = 2**31
@@ -28,10 +33,21 @@ class Mode(Struct, frozen=True):
 
 class Layout:
     """Maps a linear index to an offset in elements. The index is unraveled over `modes`, the
-    slowest first."""
+    slowest first. `for_gpu`: a GPU's kernel computes offsets."""
 
-    def __init__(self, b: Builder, modes: Sequence[Mode]) -> None:
+    def __init__(self, b: Builder, modes: Sequence[Mode], *, for_gpu: bool = False) -> None:
         self.b, self.modes = b, tuple(modes)
+        # Size → its reciprocal.
+        self._reciprocals: dict[Value, Value] = {}
+        for mode in self.modes[1:] if for_gpu else ():
+            if not isinstance(mode.size, int):
+                self._reciprocals[mode.size] = self._reciprocal(mode.size)
+
+    def _reciprocal(self, size: Number) -> Value:
+        """ceil(2**64 / size) as an i64; 0 for a size of 1, and for one of 0."""
+        b = self.b
+        divisor = b.signed_cast(maximum(size, 1), "i64")
+        return wrap(b.constant(-1, "i64")) // divisor + 1
 
     def offset(self, number: Number) -> Number:
         if not self.modes or number == 0:
@@ -44,10 +60,22 @@ class Layout:
 
     def _divide(self, number: Number, by: Number) -> tuple[Number, Number]:
         """The quotient and the remainder, in 32 bits if they suffice, which is far faster."""
+        if not isinstance(by, int) and (reciprocal := self._reciprocals.get(by)) is not None:
+            return self._divide_by_reciprocal(number, by, reciprocal)
         if isinstance(number, int) or not self._is_short or by == 1:
             return number // by, number % by
         b, short = self.b, self.b.signed_cast(number, "i32")
         return b.index(short // by), b.index(short % by)
+
+    def _divide_by_reciprocal(
+        self, number: Number, by: Number, reciprocal: Value
+    ) -> tuple[Number, Number]:
+        b = self.b
+        wide = b.signed_cast(number, "i64")
+        _, high = ops.create("arith.mului_extended", [wide, reciprocal], [wide.type] * 2).results
+        quotient = select(compare("eq", reciprocal, 0), wide, wrap(high))
+        quotient = b.signed_cast(quotient, "index")
+        return quotient, number - quotient * by
 
     @property
     def _is_short(self) -> bool:
@@ -57,9 +85,18 @@ class Layout:
 
 class Operand:
     """A, B or C as a buffer of one dimension, and the layouts of the problem's loops in it: those
-    of the batch, of M, of N and of K."""
+    of the batch, of M, of N and of K. `for_gpu`: a GPU's kernel computes offsets; its loops that
+    are contiguous have one mode, even if their sizes are unknown."""
 
-    def __init__(self, b: Builder, problem: ImplicitGemm, arguments: Arguments, name: str) -> None:
+    def __init__(
+        self,
+        b: Builder,
+        problem: ImplicitGemm,
+        arguments: Arguments,
+        name: str,
+        *,
+        for_gpu: bool = False,
+    ) -> None:
         number = "abc".index(name)
         memref, strides = arguments.values[number], problem.strides[number]
         begin, found = b.strides(memref)
@@ -70,14 +107,20 @@ class Operand:
             for loop in (*problem.batch, *problem.rows, *problem.columns, *problem.k_loops)
         }
 
+        has_merged = for_gpu and problem.padded_operand != name
+        merged = _contiguous(memref, name, sizes) if has_merged else set()
+
         def layout(loops: Sequence[Loop]) -> Layout:
-            modes = []
-            for loop in loops:
+            modes: list[Mode] = []
+            for place, loop in enumerate(loops):
                 stride: Number = 0
                 for dimension, factor in getattr(loop, name):
                     stride = stride + steps[dimension] * factor
-                modes.append(Mode(sizes[loop], stride))
-            return Layout(b, _coalesced(modes))
+                size = sizes[loop]
+                if place > 0 and (loops[place - 1], loop) in merged:
+                    size = modes.pop().size * size
+                modes.append(Mode(size, stride))
+            return Layout(b, _coalesced(modes), for_gpu=for_gpu)
 
         self.batch, self.m, self.n, self.k = (layout(loops) for loops in roles)
         extent: Number = 1
@@ -96,6 +139,24 @@ def _coalesced(modes: Sequence[Mode]) -> list[Mode]:
             mode = Mode(found.pop().size * mode.size, mode.stride)
         found.append(mode)
     return found
+
+
+def _contiguous(memref: Value, name: str, loops: Iterable[Loop]) -> set[tuple[Loop, Loop]]:
+    """The pairs of loops that together go through two dimensions of an operand, the second one
+    faster, whose elements are contiguous."""
+    type_ = ir.MemRefType(memref.type)
+    if type_.layout != ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank)):
+        return set()
+    along: dict[int, list[Loop]] = {}
+    for loop in loops:
+        for dimension, _ in getattr(loop, name):
+            along.setdefault(dimension, []).append(loop)
+    whole = {
+        dimension: loop
+        for dimension, (loop, *others) in along.items()
+        if not others and getattr(loop, name) == ((dimension, 1),)
+    }
+    return {(loop, whole[at + 1]) for at, loop in whole.items() if at + 1 in whole}
 
 
 def _row_of_elements(b: Builder, memref: Value, begin: Number, extent: Number) -> Value:

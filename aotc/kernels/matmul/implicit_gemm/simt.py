@@ -8,7 +8,6 @@ is split, and a second kernel adds the accumulators of the parts in the order of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -17,11 +16,13 @@ from aotc.builder import Buffer, Builder
 from aotc.builder.numbers import Number, Value, compare, divide_up, minimum, unravel
 from aotc.chips import H100, KIB
 from aotc.kernels.family import ANY_GPU
+from aotc.kernels.matmul.family import FewTiles
 from aotc.kernels.matmul.implicit_gemm.family import ImplicitGemmFamily
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Mode, Operand, count_of
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
 from aotc.kernels.matmul.implicit_gemm.split_k import (
     clocks_of_parts,
+    few_tiles_of,
     likely_tiles,
     parts_of,
     split_k_extent,
@@ -41,6 +42,7 @@ from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.simt.kernel import tile_coordinate
 from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
 from aotc.kernels.matmul.simt.tiles import OperandTile
+from aotc.kernels.matmul.split_k_reduction import parts_of_few_tiles, sum_of_parts
 
 _SHARED_BYTES = 160 * KIB
 _REDUCTION_THREADS = 128
@@ -48,7 +50,7 @@ _LEAST_EXTENT = 16  # the smallest K extent of a part
 
 
 class Variant(simt_tiles.Variant, frozen=True, kw_only=True):
-    """As `simt.tiles.Variant`. `split_k`: the number of parts of K."""
+    """As `simt.tiles.Variant`. `split_k`: the number of parts of K; 0 if the program chooses it."""
 
     split_k: int = 1
 
@@ -65,6 +67,8 @@ _BALANCED = (
     *(((64, 96, 32), (32, 96, 8, 12), 4), ((32, 96, 32), (32, 96, 8, 12), 4)),
     *(((128, 96, 32), (32, 96, 8, 12), 2), ((128, 192, 16), (32, 96, 8, 12), 1)),
 )
+# The tiles for C of few tiles, of f32 and of other types.
+_FEW_TILES = ((64, 96, 32), (32, 96, 32), (64, 64, 16), (32, 64, 16))
 # Larger candidates, without split-K.
 _LARGE = (((64, 256, 16), (64, 64, 8, 16), 2), ((128, 256, 16), (64, 64, 8, 16), 1))
 # The gain of large tiles of f32: there are fewer copies to shared memory, whose addresses are
@@ -94,7 +98,7 @@ def _clocks(problem: ImplicitGemm, variant: simt_tiles.Variant) -> float:
     clocks = (each + _OVERHEAD) / each
     sides = _operand_tiles(problem, variant)
     is_f32 = all(side.matrix.element == "f32" for side in sides)
-    if not is_f32 or not variant.copy_bytes or variant.split_k > 1:
+    if not is_f32 or not variant.copy_bytes or variant.split_k != 1:
         return clocks
     copies = sum(side.tile / side.width for side in sides) / (variant.m * variant.n)
     return clocks - _COPY_CLOCKS * max(0, _COPIES - copies)
@@ -121,7 +125,7 @@ class _Target(Protocol):
 class _Workspace:
     """The workspace of split-K: a contiguous matrix of the size of C for each part and batch."""
 
-    def __init__(self, b: Builder, type_: str, sizes: ProblemShape, split_k: int) -> None:
+    def __init__(self, b: Builder, type_: str, sizes: ProblemShape, split_k: Number) -> None:
         size, count = sizes.m * sizes.n, sizes.batches * split_k
         self.buffer = Buffer(b.alloc([size * count], f"memref<?x{type_}>"))
         self.batch = Layout(b, [Mode(count, size)])
@@ -137,7 +141,7 @@ class _Gemm:
         self.b, self.problem, self.variant = b, problem, variant
         self.epilogue = arguments.epilogue
         self.operand_a, self.operand_b, self.c = (
-            Operand(b, problem, arguments, name) for name in "abc"
+            Operand(b, problem, arguments, name, for_gpu=True) for name in "abc"
         )
         roles = (problem.rows, problem.columns, problem.k_loops, problem.batch)
         self.sizes = ProblemShape(*(count_of(b, arguments, loops) for loops in roles))
@@ -146,8 +150,12 @@ class _Gemm:
     def build(self) -> None:
         b, v, sizes = self.b, self.variant, self.sizes
         tiles_m, tiles_n = divide_up(sizes.m, v.m), divide_up(sizes.n, v.n)
-        blocks = (tiles_m * tiles_n) * (sizes.batches * v.split_k)
-        workspace = _Workspace(b, self.type, sizes, v.split_k) if v.split_k > 1 else None
+        tiles = tiles_m * tiles_n
+        self.split_k: Number = v.split_k
+        if v.split_k == 0:
+            self.split_k = parts_of_few_tiles(tiles * sizes.batches, sizes.k, 1)
+        blocks = tiles * (sizes.batches * self.split_k)
+        workspace = _Workspace(b, self.type, sizes, self.split_k) if v.split_k != 1 else None
         shared = IMPLICIT_SIMT.shared_bytes(self.problem, v)
         with launch(b, blocks, v.threads, shared) as block:
             _Kernel(self, workspace).build(block, tiles_m, tiles_n)
@@ -159,11 +167,12 @@ class _Gemm:
             b.op("memref.dealloc", [workspace.buffer.value])
 
     def _reduce_split_k(self, block: Block, workspace: Buffer, elements: Number) -> None:
-        b, sizes, split_k = self.b, self.sizes, self.variant.split_k
+        b, sizes = self.b, self.sizes
         number = block.index * _REDUCTION_THREADS + block.thread
         with b.where(compare("ult", number, elements)):
-            places = (number + elements * split for split in range(split_k))
-            total = reduce(b.add, [b.load(workspace, [place]) for place in places])
+            total = sum_of_parts(
+                b, self.split_k, lambda split: b.load(workspace, [number + elements * split])
+            )
             batch, place = unravel(number, sizes.m * sizes.n)
             row, column = unravel(place, sizes.n)
             at = self.c.batch.offset(batch) + (self.c.m.offset(row) + self.c.n.offset(column))
@@ -203,13 +212,17 @@ class _Kernel(Mainloop):
 
     def build(self, block: Block, tiles_m: Number, tiles_n: Number) -> None:
         v, sizes = self.variant, self.gemm.sizes
-        self.batch, self.split, tile = unravel(block.index, v.split_k, tiles_m * tiles_n)
+        split_k = self.gemm.split_k
+        self.batch, self.split, tile = unravel(block.index, split_k, tiles_m * tiles_n)
         tile_m, tile_n = tile_coordinate(tile, tiles_m, tiles_n, v.group)
         self.thread, self.first = block.thread, (tile_m * v.m, tile_n * v.n)
         self.k_begin, self.k_end = 0, sizes.k
-        if v.split_k > 1:
-            k_extent = split_k_extent(self.problem, v)
+        if v.split_k != 1:
+            k_extent = divide_up(sizes.k, split_k * v.k) * v.k
             self.k_begin = self.split * k_extent
+            if v.split_k == 0:
+                # The last parts may be empty.
+                self.k_begin = minimum(self.k_begin, sizes.k)
             self.k_end = minimum(self.k_begin + k_extent, sizes.k)
         self.k_valid = self.k_end
         self.tiles = self.make_tiles(block.shared)
@@ -391,6 +404,14 @@ class ImplicitSimt(ImplicitGemmFamily):
                 for tile, part, sliced_k in _LARGE
             ]
         return tuple(variant for variant in found if self.can_implement(problem, variant))
+
+    def few_tiles(self, problem: ImplicitGemm) -> FewTiles | None:
+        """See `MatmulFamily`."""
+        known = {(one.m, one.n, one.k): one for one in self.variants(problem) if one.split_k == 1}
+        for tile in _FEW_TILES:
+            if tile in known and (problem.m is None or tile[0] <= max(32, problem.m)):
+                return few_tiles_of(problem, known[tile])
+        return None
 
     def clocks_on_h100(self, problem: ImplicitGemm, variant: Variant) -> float:
         tiles, k_extent = likely_tiles(problem, variant)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from aotc.chips import H100
+from aotc.kernels.matmul.family import FewTiles
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, likely_count
 from aotc.kernels.matmul.problem import LIKELY_SIZE, Problem
+from aotc.kernels.matmul.waves import LEAST_PART
 
 # Clocks of the second launch, and the accumulators that a multiprocessor writes or reads per clock.
 _LAUNCH_CLOCKS = 5000
@@ -19,8 +23,8 @@ _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 class SplitKVariant(Protocol):
-    """The fields of a variant that split-K reads: the parts of K, the tile's extents, the
-    stages."""
+    """The fields of a variant that split-K reads: the parts of K (0: the program chooses them),
+    the tile's extents, the stages."""
 
     @property
     def m(self) -> int: ...
@@ -40,9 +44,17 @@ def parts_of(problem: ImplicitGemm, most: int) -> tuple[int, ...]:
 
 
 def split_k_extent(problem: Problem, variant: SplitKVariant) -> int:
-    """The K extent of a part, a multiple of the tile's."""
+    """The largest K extent of a part, a multiple of the tile's."""
     assert problem.k is not None
-    return -(-problem.k // (variant.split_k * variant.k)) * variant.k
+    return -(-problem.k // (max(1, variant.split_k) * variant.k)) * variant.k
+
+
+def few_tiles_of(problem: ImplicitGemm, small: Any) -> FewTiles:
+    """The kernel of a small tile for C of few tiles: in parts of K, as many as the program
+    chooses, if K is long enough."""
+    assert problem.k is not None
+    split_k = 0 if problem.k >= 2 * LEAST_PART else 1
+    return FewTiles(replace(small, split_k=split_k), H100.multiprocessors, 0)
 
 
 def table_length(problem: Problem, variant: SplitKVariant) -> int:
