@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from aotc import ops
 from aotc.analysis.effects import Overlaps, accesses_in, is_division, is_pure, is_understood
+from aotc.lower.gpu_branches import is_for_gpu
 from aotc.lower.mapping.columns import can_reduce
 from aotc.lower.mapping.nest import known_product, known_trips, loop_trips
 from aotc.lower.mapping.single_rows import wrap_in_row
@@ -24,10 +25,12 @@ from aotc.lower.mapping.split_reductions import (
     are_few_long_columns,
     bounds_of_part,
     computed_from,
+    copy_if,
     place_of_part,
     size_of_part,
 )
 from aotc.mlir import ir
+from aotc.rewrites.capability import declare_capability, has_gpu
 from aotc.rewrites.cloning import body_of, copy
 from aotc.rewrites.reductions import neutral_bits
 
@@ -101,6 +104,37 @@ def split_extremum(loop: Any, overlaps: Overlaps, *, along_rows: bool = False) -
         return
     for one in [again for loop in loops if (again := _extremum(loop)) is not None]:
         _split(one)
+
+
+def split_extrema_of_columns(loop: Any, *, cpu_kernels: bool) -> Any:
+    """Splits the searches of an scf.parallel along columns whose number and length are unknown, for
+    GPUs: there, `split_reductions` splits reductions if there are few long columns.
+
+    Returns the loop for GPUs, a copy of `loop` if there are `cpu_kernels`, too.
+    """
+    if not searches_columns(loop) or is_for_gpu(loop) is False:
+        return loop
+    if is_for_gpu(loop) is None and cpu_kernels:
+        declare_capability(ops.enclosing(loop, "builtin.module"))
+        loop = copy_if(has_gpu, loop)
+    with loop.location:
+        for found in _extrema_of_columns(loop):
+            _split(found)
+    return loop
+
+
+def searches_columns(loop: Any) -> bool:
+    """Whether an scf.parallel searches along columns whose number and length are unknown."""
+    return bool(_extrema_of_columns(loop))
+
+
+def _extrema_of_columns(rows: Any) -> list[_Extremum]:
+    """The searches along columns whose number and length are unknown."""
+    if known_product(loop_trips(rows)) is not None:
+        return []
+    loops = [op for op in body_of(rows) if op.name == "scf.for"]
+    searches = [one for loop in loops if (one := _extremum(loop)) is not None]
+    return [one for one in searches if one.known_count is None and not _is_along_row(one)]
 
 
 def _is_of_few_long_columns(found: _Extremum) -> bool:

@@ -27,7 +27,11 @@ from aotc.lower.mapping.explicit_parallelism import (
     erase_marks,
     is_sequential,
 )
-from aotc.lower.mapping.extrema import split_extremum
+from aotc.lower.mapping.extrema import (
+    searches_columns,
+    split_extrema_of_columns,
+    split_extremum,
+)
 from aotc.lower.mapping.forward import (
     drop_overwritten,
     drop_unread,
@@ -142,6 +146,7 @@ def _simplify(
             continue
         with location:
             merge_columns(loop)
+        loop = split_extrema_of_columns(loop, cpu_kernels=cpu_kernels)
         what = split_reductions(loop, overlaps, cpu_kernels=cpu_kernels)
         if what is not None and remarks is not None:
             remarks.add(STEP, location, what)
@@ -174,8 +179,8 @@ def _map(
 ) -> None:
     location = loop.location
     given = _block_for(loop, block)
-    is_of_rows = is_for_gpu(loop) is False and not reduces_columns(loop, overlaps)
-    if is_of_rows and ops.find(loop, "scf.for"):
+    of_columns = reduces_columns(loop, overlaps) or searches_columns(loop)
+    if is_for_gpu(loop) is False and not of_columns and ops.find(loop, "scf.for"):
         # Blocks are spread over the cores, and each of such threads has much to do.
         given = BlockShape(1)
     with location:

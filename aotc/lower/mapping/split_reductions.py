@@ -45,7 +45,7 @@ _LEAST_UNKNOWN = 1 << 8
 # The smallest and the largest number of parts of unknown length. Up to so many partial results of a
 # column are combined by one thread; more are adjacent, and reduced as a row.
 _LEAST_PARTS, _MOST_PARTS, _MOST_SEQUENTIAL = 4, 1 << 11, 1 << 8
-# The largest number of parts of an unknown number of columns.
+# The largest number of parts of an unknown number of rows or columns.
 _MOST_OF_UNKNOWN = 1 << 9
 
 _SGE, _SLE = 5, 3
@@ -77,12 +77,18 @@ class _Parts(Struct, frozen=True):
     def has_known_count(self) -> bool:
         return all(isinstance(parts, int) for parts in self.divisions)
 
+    @property
+    def _threads(self) -> int:
+        """The threads that reduce a part."""
+        return MAX_BLOCK_THREADS if self.along_rows else 1
+
     def with_count(self) -> _Parts:
         """With as many parts as fill a large GPU, which are computed at the insertion point."""
         if None not in self.divisions:
             return self
         points = ops.index_op("arith.maxsi", _product(self.rows), ops.constant_index(1))
-        parts = ops.index_op("arith.divsi", ops.constant_index(LARGE_GPU_THREADS), points)
+        groups = ops.constant_index(LARGE_GPU_THREADS // self._threads)
+        parts = ops.index_op("arith.divsi", groups, points)
         parts = ops.index_op("arith.maxsi", parts, ops.constant_index(1))
         most = ops.constant_index(_MOST_OF_UNKNOWN)
         return replace(self, divisions=(ops.index_op("arith.minsi", parts, most),))
@@ -93,7 +99,7 @@ class _Parts(Struct, frozen=True):
         is_long = ops.compare(_SGE, _product(_sizes_of(columns)), least)
         if None not in self.divisions:
             return is_long
-        most = ops.constant_index(LARGE_GPU_THREADS // _LEAST_PARTS)
+        most = ops.constant_index(LARGE_GPU_THREADS // self._threads // _LEAST_PARTS)
         are_few = ops.compare(_SLE, _product(self.rows), most)
         return ops.binary("arith.andi", is_long, are_few)
 
@@ -143,9 +149,9 @@ def split_reductions(loop: Any, overlaps: Overlaps, *, cpu_kernels: bool) -> str
             return None
         if is_for_all:
             declare_capability(ops.enclosing(loop, "builtin.module"))
-            loop = _copy_if(has_gpu, loop)
+            loop = copy_if(has_gpu, loop)
         if found.least is not None:
-            loop = _copy_if(functools.partial(found.is_worth, columns), loop)
+            loop = copy_if(functools.partial(found.is_worth, columns), loop)
         overlaps.renew()
         with loop.location, ir.InsertionPoint(loop):
             found = found.with_count()
@@ -173,7 +179,7 @@ def split_reductions(loop: Any, overlaps: Overlaps, *, cpu_kernels: bool) -> str
     return what + where if how_many else None
 
 
-def _copy_if(condition: Callable[[], Any], loop: Any) -> Any:
+def copy_if(condition: Callable[[], Any], loop: Any) -> Any:
     """A copy of the loop that runs in place of it if the condition holds."""
     with loop.location, ir.InsertionPoint(loop):
         again = loop.clone().operation
@@ -207,10 +213,12 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
     if None in {item.known_count for item in reductions}:
         forms = {_divisions(points, _sizes_of(item), along_rows=along_rows) for item in reductions}
         divisions = forms.pop()
-        if divisions is None or forms or along_rows != has_nest:
+        # Rows of one dimension are rarely so long: kernels for several loops are not worth it.
+        are_rare = along_rows and not has_nest and len(along) > 1
+        if divisions is None or forms or are_rare or (has_nest and not along_rows):
             return None
         has_adjacent = along_rows or math.prod(one or 0 for one in divisions) > _MOST_SEQUENTIAL
-        least = _LEAST_NEST if has_nest else _LEAST_UNKNOWN
+        least = _LEAST_NEST if has_nest else _LEAST_ROW if along_rows else _LEAST_UNKNOWN
         return _Parts(rows, divisions, along_rows, has_adjacent, True, least)
     count, *others = {item.known_count for item in reductions}
     if others or points is None or count is None or any(i.known_count is None for i in along):
@@ -240,10 +248,10 @@ def _divisions(
     points: int | None, sizes: Sequence[Any], *, along_rows: bool
 ) -> tuple[int | None, ...] | None:
     """The number of parts along each dimension of rows or columns of unknown length: known
-    dimensions are divided first, whose parts are never empty. Of an unknown number of columns, the
+    dimensions are divided first, whose parts are never empty. Of an unknown number of them, the
     first dimension is divided, in a number of parts that is None."""
     if points is None:
-        return None if along_rows or isinstance(sizes[0], int) else (None,)
+        return None if isinstance(sizes[0], int) else (None,)
     threads, least = (MAX_BLOCK_THREADS, _ROW_PART) if along_rows else (1, _COLUMN_PART)
     wanted = min(_MOST_PARTS, LARGE_GPU_THREADS // max(1, points * threads))
     if points == 0 or wanted < _LEAST_PARTS:
