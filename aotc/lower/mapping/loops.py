@@ -179,14 +179,21 @@ def _map(
 ) -> None:
     location = loop.location
     given = _block_for(loop, block)
-    of_columns = reduces_columns(loop, overlaps) or searches_columns(loop)
-    if is_for_gpu(loop) is False and not of_columns and ops.find(loop, "scf.for"):
-        # Blocks are spread over the cores, and each of such threads has much to do.
+    if is_for_gpu(loop) is False and given is None and _has_long_threads(loop, overlaps):
         given = BlockShape(1)
     with location:
         why = _launch(loop, given, overlaps, cpu_kernels=cpu_kernels)
     if remarks is not None:
         remarks.add(STEP, location, why)
+
+
+def _has_long_threads(loop: Any, overlaps: Overlaps) -> bool:
+    """Whether threads of the CPU have so much to do that each is a block, as blocks are spread over
+    the cores: rows with loops along them, without vectors of these."""
+    if reduces_columns(loop, overlaps) or searches_columns(loop) or not ops.find(loop, "scf.for"):
+        return False
+    rows = plan_rows(loop, None, overlaps)
+    return rows is None or plan_row_vectors(loop, rows.items) is None
 
 
 def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kernels: bool) -> str:

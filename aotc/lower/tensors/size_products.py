@@ -7,6 +7,7 @@ Products hold in any function, need no facts, and can be divided to find a resha
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -78,9 +79,9 @@ def product_of(value: Any) -> Product:
         if quotient is not None:
             return quotient
     if owner is not None and owner.name == "affine.apply":
-        multiple = _multiple(owner)
-        if multiple is not None:
-            return multiple
+        applied = _applied(owner)
+        if applied is not None:
+            return applied
     if owner is not None and owner.name == "tensor.dim":
         dimension = ops.known_dimension(owner)
         if dimension is not None:
@@ -88,19 +89,28 @@ def product_of(value: Any) -> Product:
     return Product(1, ((value, 1),))
 
 
-def _multiple(apply: Any) -> Product | None:
-    """The product of an `affine.apply` that multiplies one operand by a constant; else None."""
+def _applied(apply: Any) -> Product | None:
+    """The product that an `affine.apply` of operands and constants computes; None for others."""
     map_ = ir.AffineMapAttr(apply.attributes["map"]).value
-    (product,) = map_.results
-    if len(apply.operands) != 1 or not isinstance(product, ir.AffineMulExpr):
+    (result,) = map_.results
+    return _product_of_expression(result, list(apply.operands), map_.n_dims)
+
+
+def _product_of_expression(
+    expression: Any, operands: Sequence[Any], dimensions: int
+) -> Product | None:
+    """The product of an affine expression, whose symbols are the operands after `dimensions`."""
+    if isinstance(expression, ir.AffineConstantExpr):
+        return Product(expression.value)
+    if isinstance(expression, ir.AffineDimExpr):
+        return product_of(operands[expression.position])
+    if isinstance(expression, ir.AffineSymbolExpr):
+        return product_of(operands[dimensions + expression.position])
+    if not isinstance(expression, ir.AffineMulExpr):
         return None
-    factor = ir.AffineMulExpr(product).rhs
-    if not isinstance(factor, ir.AffineConstantExpr):
-        return None
-    if not isinstance(ir.AffineMulExpr(product).lhs, ir.AffineDimExpr | ir.AffineSymbolExpr):
-        return None
-    number = ir.AffineConstantExpr(factor).value
-    return product_of(apply.operands[0]).times(Product(number))
+    sides = (expression.lhs, expression.rhs)
+    left, right = (_product_of_expression(one, operands, dimensions) for one in sides)
+    return None if left is None or right is None else left.times(right)
 
 
 def size_of(tensor: Any, dimension: int) -> Product:
