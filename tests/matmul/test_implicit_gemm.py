@@ -40,8 +40,11 @@ PARTS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 3, 4, split_k=3)
 LOADS = IMPLICIT_SIMT.variant_type(32, 32, 8, 32, 16, 4, 4, 2, 0)
 SLICED = IMPLICIT_SIMT.variant_type(32, 96, 16, 32, 96, 8, 12, 3, 16, sliced_k=4)
 SLICED_PARTS = msgspec.structs.replace(SLICED, split_k=2)
+# Parts of K, as many as the program chooses.
+CHOSEN_PARTS = msgspec.structs.replace(SLICED, copy_bytes=4, split_k=0)
 ELEMENTS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 2, 1)
 ELEMENT_PARTS = msgspec.structs.replace(ELEMENTS, split_k=2)
+CHOSEN_ELEMENT_PARTS = msgspec.structs.replace(ELEMENTS, split_k=0)
 CHUNKS = IMPLICIT_MMA_SYNC.variant_type(32, 32, 32, 2, 2, 3, 16)
 CHUNK_PARTS = msgspec.structs.replace(CHUNKS, split_k=3)
 HALF_CHUNKS = msgspec.structs.replace(CHUNKS, copy_bytes=8)
@@ -72,6 +75,8 @@ VARIANTS = (
     HALF_CHUNK_PARTS,
     NARROW,
     DIRECT,
+    CHOSEN_PARTS,
+    CHOSEN_ELEMENT_PARTS,
 )
 
 PLAIN = convolution("plain", (2, 5, 6, 11), (35, 3, 3))
@@ -171,6 +176,7 @@ TWELVE = convolution("twelve", (2, 12, 5, 6), (40, 3, 3), strides=(2, 1), layout
 # Images of any height and width: offsets along K may not fit 32 bits.
 _SIZES = tuple((name, dimension) for name in "ac" for dimension in (2, 3))
 ANY_SIZE = convolution("any_size", (2, 5, 6, 11), (35, 3, 3), dynamic=_SIZES)
+ANY_DEEP = convolution("any_deep", (2, 60, 6, 11), (35, 3, 3), dynamic=_SIZES)
 ANY_SIZE_LAST = convolution(
     *("any_size_last", (2, 16, 5, 6), (40, 3, 3)),
     layout="nhwc",
@@ -221,6 +227,9 @@ CASES: list[tuple[Contraction, Any]] = [
     *((replace(ANY_SIZE, name="any_half", **HALF), one) for one in (ELEMENTS, ELEMENT_PARTS)),
     (replace(ANY_SIZE_LAST, name="any_half_last", **HALF), ELEMENTS),
     (ANY_SIZE_LAST, LOADS),
+    *((ANY_SIZE, CHOSEN_PARTS), (ANY_DEEP, CHOSEN_PARTS)),
+    (replace(ANY_DEEP, name="any_deep_adds", adds=True), CHOSEN_PARTS),
+    (replace(ANY_DEEP, name="any_deep_half", **HALF), CHOSEN_ELEMENT_PARTS),
     (replace(SPREAD, name="half_spread", **HALF), ELEMENTS),
     (replace(STRIDED, name="bf16", element="bf16", result="f32"), ELEMENTS),
     (replace(STRIDED, name="bytes", **BYTES), OF_BYTES),
@@ -474,14 +483,20 @@ def test_other_contractions_stay_loops(case: Contraction) -> None:
     assert case.problem is None
 
 
-def test_images_of_any_size_have_no_parts_of_k() -> None:
-    """Their sums could take any amount of memory."""
+def test_images_of_any_size_have_parts_of_k_if_c_has_few_tiles() -> None:
+    """The sums of a large C could take any amount of memory."""
     for case, family in ((ANY_SIZE, IMPLICIT_SIMT), (replace(ANY_SIZE, **HALF), IMPLICIT_MMA_SYNC)):
         problem = case.problem
         assert problem is not None
         found = family.variants(problem)
         assert found
         assert {variant.split_k for variant in found} == {1}
+        deep = replace(case, sizes={**case.sizes, "c": 60}).problem
+        assert deep is not None
+        few, plain = family.few_tiles(deep), family.few_tiles(problem)
+        assert few is not None
+        assert plain is not None
+        assert (few.variant.split_k, plain.variant.split_k) == (0, 1)
 
 
 def test_a_table_of_k_needs_its_sizes() -> None:

@@ -88,9 +88,11 @@ def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
 def _length(plan: RowPlan) -> Any:
     """The number of columns, which the host knows, at the insertion point."""
     # Constants may be defined in the loop, so they are created again for the host.
-    (bounds,) = plan.columns[0].normal_bounds
-    lower, upper, step = (ops.constant_index(v) if isinstance(v, int) else v for v in bounds)
-    return Dimension.of(lower, upper, step).trips
+    bounds = [
+        [ops.constant_index(v) if isinstance(v, int) else v for v in one]
+        for one in plan.columns[0].normal_bounds
+    ]
+    return product([Dimension.of(*one) for one in bounds])
 
 
 def _launch_by_length(plan: RowPlan, launch: Callable[[Kept | None], None]) -> None:

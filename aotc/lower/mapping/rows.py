@@ -156,6 +156,12 @@ def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPla
         return None
     forms = (None,) if scans else _forms(columns, loop, threads)
     has_lanes = longest is None and given is None and not scans
+    is_of_host = all(
+        isinstance(bound, int) or ops.is_made_outside(bound, loop)
+        for item in columns
+        for bounds in item.normal_bounds
+        for bound in bounds
+    )
     return RowPlan(
         block,
         threads,
@@ -163,7 +169,7 @@ def plan_rows(loop: Any, given: BlockShape | None, overlaps: Overlaps) -> RowPla
         forms,
         tuple(items),
         scans,
-        has_lanes=has_lanes and _is_length_of_host(columns, loop),
+        has_lanes=has_lanes and is_of_host,
     )
 
 

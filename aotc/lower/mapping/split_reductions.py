@@ -18,6 +18,15 @@ from msgspec.structs import replace
 
 from aotc import ops
 from aotc.analysis.effects import Overlaps, accesses_in, is_pure, is_understood
+from aotc.builder.numbers import (
+    Number,
+    Scalar,
+    ceil_divide,
+    compare,
+    minimum,
+    signed_maximum,
+    unravel,
+)
 from aotc.chips import LARGE_GPU_THREADS, MAX_BLOCK_THREADS
 from aotc.lower.gpu_branches import is_for_gpu
 from aotc.lower.mapping.build import create_loop
@@ -48,83 +57,76 @@ _LEAST_PARTS, _MOST_PARTS, _MOST_SEQUENTIAL = 4, 1 << 11, 1 << 8
 # The largest number of parts of an unknown number of rows or columns.
 _MOST_OF_UNKNOWN = 1 << 9
 
-_SGE, _SLE = 5, 3
 
 
 class _Parts(Struct, frozen=True):
     """How the loops along the rows of an scf.parallel are divided.
 
     `rows`: the sizes of the scf.parallel. `divisions`: the number of parts along each of the first
-    dimensions of a row, of about the same size. (Sizes that are not known are values, and if there
-    is one among `rows`, so is the only division, or None before it is computed.) `has_adjacent`:
+    dimensions of a row, of about the same size; empty before it is computed. (Sizes that are not
+    known are values, and if there is one among `rows`, so are the divisions.) `has_adjacent`:
     the partial results of a row are adjacent; otherwise those of a part are. `is_for_gpus`: the CPU
     device keeps the loops. `least`: if the number of a row's elements is not known, GPUs keep the
     loops for fewer than these.
     """
 
     rows: tuple[Any, ...]
-    divisions: tuple[Any, ...]
+    divisions: tuple[Number, ...]
     along_rows: bool
     has_adjacent: bool
     is_for_gpus: bool
     least: int | None = None
 
     @property
-    def count(self) -> Any:
-        return math.prod(self.divisions) if self.has_known_count else self.divisions[0]
+    def count(self) -> Number:
+        """The number of parts. It may be computed at the insertion point."""
+        return math.prod(self.divisions)
 
     @property
     def has_known_count(self) -> bool:
-        return all(isinstance(parts, int) for parts in self.divisions)
+        return all(isinstance(parts, int) for parts in self.divisions) and bool(self.divisions)
 
     @property
     def _threads(self) -> int:
         """The threads that reduce a part."""
         return MAX_BLOCK_THREADS if self.along_rows else 1
 
-    def with_count(self) -> _Parts:
-        """With as many parts as fill a large GPU, which are computed at the insertion point."""
-        if None not in self.divisions:
+    def with_count(self, columns: Columns) -> _Parts:
+        """With as many parts as fill a large GPU, which are computed at the insertion point. The
+        first dimensions are divided into single elements, if they are few."""
+        if self.divisions:
             return self
-        points = ops.index_op("arith.maxsi", _product(self.rows), ops.constant_index(1))
-        groups = ops.constant_index(LARGE_GPU_THREADS // self._threads)
-        parts = ops.index_op("arith.divsi", groups, points)
-        parts = ops.index_op("arith.maxsi", parts, ops.constant_index(1))
-        most = ops.constant_index(_MOST_OF_UNKNOWN)
-        return replace(self, divisions=(ops.index_op("arith.minsi", parts, most),))
+        points = signed_maximum(math.prod(map(_number, self.rows)), 1)
+        left = minimum(LARGE_GPU_THREADS // self._threads // points, _MOST_OF_UNKNOWN)
+        divisions = []
+        for size in map(_number, _sizes_of(columns)):
+            parts = signed_maximum(minimum(left, size), 1)
+            divisions.append(parts)
+            left = left // parts
+        return replace(self, divisions=tuple(divisions))
 
     def is_worth(self, columns: Columns) -> Any:
         """Whether GPUs split the rows, as an i1 at the insertion point."""
-        least = ops.constant_index(self.least or 0)
-        is_long = ops.compare(_SGE, _product(_sizes_of(columns)), least)
-        if None not in self.divisions:
+        is_long = compare("sge", math.prod(map(_number, _sizes_of(columns))), self.least or 0)
+        if self.divisions:
             return is_long
-        most = ops.constant_index(LARGE_GPU_THREADS // self._threads // _LEAST_PARTS)
-        are_few = ops.compare(_SLE, _product(self.rows), most)
-        return ops.binary("arith.andi", is_long, are_few)
+        most = LARGE_GPU_THREADS // self._threads // _LEAST_PARTS
+        return is_long & compare("sle", math.prod(map(_number, self.rows)), most)
 
-    def sizes(self, columns: Columns) -> list[Any]:
+    def sizes(self, columns: Columns) -> list[Number]:
         """The size of a part along each divided dimension, at the insertion point."""
         return [
-            -(-size // parts)
-            if isinstance(size, int)
-            else ops.index_op("arith.ceildivsi", size, _index(parts))
+            ceil_divide(_number(size), parts)
             for size, parts in zip(_sizes_of(columns), self.divisions, strict=False)
         ]
 
     def bounds(self, columns: Columns, part: Any, sizes: Sequence[Any]) -> list[tuple[Any, Any]]:
         """The bounds of the loops along the row for a part, at the insertion point."""
         found: list[tuple[Any, Any]] = [(0, end) for end in _sizes_of(columns)]
-        if not self.has_known_count:
-            return [bounds_of_part(part, sizes[0], found[0][1]), *found[1:]]
-        left = self.count
-        for at, (parts, size) in enumerate(zip(self.divisions, sizes, strict=True)):
-            left //= parts
-            if parts > 1:
-                quotient = part if left == 1 else ops.index_op("arith.divsi", part, _index(left))
-                found[at] = bounds_of_part(quotient, size, found[at][1])
-            if left > 1:
-                part = ops.index_op("arith.remsi", part, _index(left))
+        numbers = unravel(_number(part), *self.divisions[1:])
+        for at, (number, size) in enumerate(zip(numbers, sizes, strict=True)):
+            if self.divisions[at] != 1:
+                found[at] = bounds_of_part(_index(number), size, found[at][1])
         return found
 
     def place(self, part: Any, row: Sequence[Any]) -> list[Any]:
@@ -142,8 +144,8 @@ def split_reductions(loop: Any, overlaps: Overlaps, *, cpu_kernels: bool) -> str
     if found is None:
         return None
     is_for_all = is_for_gpu(loop) is None and cpu_kernels
+    columns = _divisible(loop, overlaps)[0]
     if found.is_for_gpus:
-        columns = _divisible(loop, overlaps)[0]
         is_for_cpus = is_for_gpu(loop) is False and cpu_kernels
         if is_for_cpus or computed_from(columns.loop, overlaps) is None:
             return None
@@ -154,7 +156,7 @@ def split_reductions(loop: Any, overlaps: Overlaps, *, cpu_kernels: bool) -> str
             loop = copy_if(functools.partial(found.is_worth, columns), loop)
         overlaps.renew()
         with loop.location, ir.InsertionPoint(loop):
-            found = found.with_count()
+            found = found.with_count(columns)
     how_many = 0
     with loop.location:
         # If a loop cannot be split, the loops after it are not split either.
@@ -191,8 +193,8 @@ def copy_if(condition: Callable[[], Any], loop: Any) -> Any:
     return again
 
 
-def _product(sizes: Sequence[Any]) -> Any:
-    return functools.reduce(functools.partial(ops.index_op, "arith.muli"), map(_index, sizes))
+def _number(size: Any) -> Number:
+    return size if isinstance(size, int) else Scalar(size)
 
 
 def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
@@ -217,7 +219,8 @@ def _parts_of(loop: Any, overlaps: Overlaps) -> _Parts | None:
         are_rare = along_rows and not has_nest and len(along) > 1
         if divisions is None or forms or are_rare or (has_nest and not along_rows):
             return None
-        has_adjacent = along_rows or math.prod(one or 0 for one in divisions) > _MOST_SEQUENTIAL
+        parts = math.prod(divisions) if divisions else 0
+        has_adjacent = along_rows or parts > _MOST_SEQUENTIAL
         least = _LEAST_NEST if has_nest else _LEAST_ROW if along_rows else _LEAST_UNKNOWN
         return _Parts(rows, divisions, along_rows, has_adjacent, True, least)
     count, *others = {item.known_count for item in reductions}
@@ -246,12 +249,12 @@ def _sizes_of(columns: Columns) -> list[Any]:
 
 def _divisions(
     points: int | None, sizes: Sequence[Any], *, along_rows: bool
-) -> tuple[int | None, ...] | None:
+) -> tuple[int, ...] | None:
     """The number of parts along each dimension of rows or columns of unknown length: known
-    dimensions are divided first, whose parts are never empty. Of an unknown number of them, the
-    first dimension is divided, in a number of parts that is None."""
+    dimensions are divided first, whose parts are never empty. Empty for an unknown number of rows
+    or columns, for which the program computes it; None if they are not divided."""
     if points is None:
-        return None if isinstance(sizes[0], int) else (None,)
+        return ()
     threads, least = (MAX_BLOCK_THREADS, _ROW_PART) if along_rows else (1, _COLUMN_PART)
     wanted = min(_MOST_PARTS, LARGE_GPU_THREADS // max(1, points * threads))
     if points == 0 or wanted < _LEAST_PARTS:
@@ -414,14 +417,14 @@ def _split_reduction(
     def combine(row: Sequence[Any], values: dict[Any, Any]) -> Sequence[Any]:
         inits = [values.get(a.init, a.init) for a in columns.accumulators]
         return _reduce(
-            columns, [(0, found.count)], inits, lambda n: partial.load(found.place(n[0], row))
+            columns, [(0, count)], inits, lambda n: partial.load(found.place(n[0], row))
         )
 
     with ir.InsertionPoint(loop):
-        sizes = found.sizes(columns)
-        partial = Results(types, found.place(found.count, found.rows))
+        sizes, count = found.sizes(columns), found.count
+        partial = Results(types, found.place(count, found.rows))
         rows = [_index(size) for size in found.rows]
-        ops.create_parallel([_index(found.count), *rows], part)
+        ops.create_parallel([_index(count), *rows], part)
     if is_last:
         with ir.InsertionPoint(columns.loop):
             results = combine(old_row, {})

@@ -132,8 +132,9 @@ def _from_lane(value: Any, distance: Any, width: Any) -> Any:
 
 
 def _rounded_down(count: Any, known: int | None, unit: Any) -> Any:
-    if known is not None:
-        return ops.constant_index(known // (ops.known_index(unit) or 1) * ops.known_index(unit))
+    size = ops.known_index(unit)
+    if known is not None and size is not None:
+        return ops.constant_index(known // size * size)
     # `unit` need not be a power of two, as the block size may be requested.
     return ops.index_op("arith.subi", count, ops.index_op("arith.remui", count, unit))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.native import build_for_gpus
+from helpers.native import Library, build_for_gpus, build_library
 
 from aotc import build
 
@@ -109,3 +109,49 @@ def test_argmax(rows: str, counts: tuple[int, ...], tmp_path: Path) -> None:
         y = np.full(64, -1, np.int32)
         library.call("f", x, y)
         assert np.array_equal(y, x.argmax(0))
+
+
+@pytest.mark.parametrize("along", [0, 1])
+def test_argmax_of_unknown_sizes(along: int, tmp_path: Path) -> None:
+    """A search along columns becomes two reductions on GPUs, and stays one loop on the CPU."""
+    text = f"""
+    func.func @f(%x: tensor<?x?xf32>) -> tensor<?xi32> attributes {{llvm.emit_c_interface}} {{
+      %y = tosa.argmax %x {{axis = {along} : i32}} : (tensor<?x?xf32>) -> tensor<?xi32>
+      return %y : tensor<?xi32>
+    }}
+    """
+    found, on_cpu = _libraries(text, tmp_path)
+    for sizes in ((1, 1), (300, 5), (7, 300), (3000, 2), (40, 5000)):
+        x = np.random.default_rng(0).integers(-9, 9, sizes).astype(np.float32)
+        for library in (found, on_cpu):
+            np.testing.assert_array_equal(library.call("f", x), x.argmax(along))
+
+
+@pytest.mark.parametrize("along", [(0, 2), (1, 2), (0, 1), (1,), (2,)])
+def test_sums_of_unknown_sizes(along: tuple[int, ...], tmp_path: Path) -> None:
+    """Few long rows and columns are split along the first dimensions with elements to divide."""
+    rows = "x".join("?" * (3 - len(along)))
+    text = LAST.format(inner="?x?", rows=rows, along=", ".join(map(str, along)))
+    found, on_cpu = _libraries(text, tmp_path)
+    random = np.random.default_rng(0)
+    for sizes in (
+        (1, 1, 1),
+        (3, 700, 1),
+        (1, 3, 70000),
+        (70000, 3, 1),
+        (150, 2, 150),
+        (2, 40000, 3),
+    ):
+        x = random.standard_normal(sizes).astype(np.float32)
+        exact = x.sum(along, np.float64)
+        for library in (found, on_cpu):
+            y = np.full(exact.shape, np.nan, np.float32)
+            library.call("f", x, y)
+            np.testing.assert_allclose(y, exact, rtol=1e-4, atol=2e-2)
+
+
+def _libraries(text: str, folder: Path) -> tuple[Library, Library]:
+    """Libraries in which the CPU runs the kernels for GPUs, and its own."""
+    _, found = build_for_gpus(text, folder)
+    (folder / "cpu").mkdir()
+    return found, build_library(text, folder / "cpu", "-O1")

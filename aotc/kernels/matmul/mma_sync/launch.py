@@ -23,6 +23,10 @@ from aotc.kernels.matmul.split_k_reduction import (
 )
 
 
+# The blocks that a multiprocessor has at once, if they load elements one by one and wait for these.
+_BLOCKS_OF_ELEMENTS = 6
+
+
 class TiledLaunch(ABC):
     """Launches kernels whose blocks compute tiles of C. Subclasses define the access to
     operands."""
@@ -64,7 +68,8 @@ class TiledLaunch(ABC):
         of K."""
         b, variant, shape = self.b, self.variant, self.shape
         tiles = ceil_divide(shape.m, variant.m) * ceil_divide(shape.n, variant.n)
-        split_k = variant.split_k or parts_of_few_tiles(tiles * shape.batches, shape.k, 2)
+        blocks = 2 if variant.copy_bytes > 1 else _BLOCKS_OF_ELEMENTS
+        split_k = variant.split_k or parts_of_few_tiles(tiles * shape.batches, shape.k, blocks)
         reduction = SplitKReduction(b, self.problem, split_k, shape)
         # Each part has the same number of whole K tiles. The last parts may be empty.
         extent = ceil_divide(shape.k, variant.k * split_k) * variant.k
