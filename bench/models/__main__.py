@@ -89,6 +89,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--dtype", nargs="+", choices=["f16", "f32"], default=["f16", "f32"], help="of cuda")
     add("--out", type=Path, default=ROOT / "build" / "gpu-models", help="of cuda: the folder")
     add("--any-batch", action="store_true", help="of cuda: for any batch, called with these")
+    add("--any-size", action="store_true", help="likewise, and for images of any size")
     add("--results", type=Path, nargs="+", default=[], help="of cuda: what its run wrote")
     add("--batch", type=int, nargs="+", default=[1, 8], help="default: 1 8")
     usable = len(os.sched_getaffinity(0))
@@ -116,7 +117,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 def _on_gpu(options: argparse.Namespace) -> int:
     if not options.table:
         wanted = options.models, options.dtype, options.batch
-        return int(gpu.write(options.out, *wanted, of_any=options.any_batch) > 0)
+        of_any = "size" if options.any_size else "batch" if options.any_batch else ""
+        return int(gpu.write(options.out, *wanted, of_any=of_any) > 0)
     found = gpu_table.table(gpu_table.read(options.results))
     write_table(PAGE, "gpu", found)
     print(found)

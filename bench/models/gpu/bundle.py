@@ -46,10 +46,10 @@ def write(
     dtypes: Sequence[str],
     batches: Sequence[int],
     *,
-    of_any: bool = False,
+    of_any: str = "",
 ) -> int:
     """Adds these to the folder `out`; gives how many could not be built. `of_any`: libraries for a
-    batch of any size, which are called with these."""
+    batch of any size ("batch"), and for images of any size, too ("size"), called with these."""
     out.mkdir(parents=True, exist_ok=True)
     copy_files(out)
     failed = 0
@@ -57,7 +57,7 @@ def write(
         for dtype in dtypes:
             for batch in batches:
                 # In a process of its own: exports and imports of large models keep memory.
-                words = (str(out), name, dtype, str(batch), *(["any"] if of_any else []))
+                words = (str(out), name, dtype, str(batch), of_any)
                 done = subprocess.run([sys.executable, "-m", "bench.models.gpu.bundle", *words])
                 failed += done.returncode != 0
     notes = sorted((out / "lib").glob("*/case.json"))
@@ -79,19 +79,19 @@ def copy_files(out: Path) -> None:
     run.chmod(0o755)
 
 
-def _write_case(out: Path, name: str, dtype: str, batch: int, *, of_any: bool) -> None:
+def _write_case(out: Path, name: str, dtype: str, batch: int, of_any: str) -> None:
     import torch
     from frontends.weights import cut  # type: ignore[import-not-found, unused-ignore]
 
     import aotc.torch
 
-    folder = out / "lib" / f"{name}.{dtype}.b{batch}{'.any' if of_any else ''}"
+    folder = out / "lib" / f"{name}.{dtype}.b{batch}{f'.any_{of_any}' if of_any else ''}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     module, inputs = made(name, batch, dtype, "cpu", fills_caches=False)
     start = time.process_time()
     sizes = {
-        name: {0: torch.export.Dim.AUTO} if one.shape[:1] == (batch,) else {}
+        name: dict.fromkeys(_open_dimensions(one.shape, batch, of_any), torch.export.Dim.AUTO)
         for name, one in inputs.items()
     }
     with torch.no_grad():
@@ -113,7 +113,13 @@ def _write_case(out: Path, name: str, dtype: str, batch: int, *, of_any: bool) -
     print(f"{folder.name}: {carried / 2**20:.1f} MiB", flush=True)
 
 
+def _open_dimensions(shape: Sequence[int], batch: int, of_any: str) -> tuple[int, ...]:
+    """The dimensions of an input of this shape that have any size."""
+    if not of_any or shape[:1] != (batch,):
+        return ()
+    is_image = of_any == "size" and len(shape) == 4
+    return (0, 2, 3) if is_image else (0,)
+
+
 if __name__ == "__main__":
-    _write_case(
-        Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), of_any="any" in sys.argv[5:]
-    )
+    _write_case(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])

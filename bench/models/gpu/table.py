@@ -80,7 +80,10 @@ def _text(failure: str) -> str:
 
 
 def _batch(row: Row) -> str:
-    return f"{row['batch']}{', of any' if row['of_any'] else ''}"
+    kind = {"": "", "batch": ", of any", "size": ", any size"}
+    # Older results have a bool.
+    of_any = row["of_any"] if isinstance(row["of_any"], str) else "batch" * row["of_any"]
+    return f"{row['batch']}{kind[of_any]}"
 
 
 def _number(value: float | None, digits: int) -> str:
