@@ -445,8 +445,7 @@ def _not_far_slower(
 def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple[Choice, ...]:
     """The kernels of an implicit GEMM: one for the operands' known alignment, and one for any
     address. In front of them is one for Hopper, if it is expected to be faster there, and one for C
-    of few tiles, if the number of its rows or columns is unknown. A depthwise convolution has one
-    kernel."""
+    of few tiles, if the size of an image is unknown. A depthwise convolution has one kernel."""
     if isinstance(problem, Depthwise):
         problem = _without_alignment(problem)
         able = DEPTHWISE_SIMT.legal_variants(problem)
@@ -468,7 +467,7 @@ def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple
         ]
         if clocks[0] < clocks[1]:
             found.insert(0, own)
-    if found and (problem.m is None or problem.n is None):
+    if found and not problem.is_near:
         last = found[-1]
         few = last.family.few_tiles(last.problem)
         if few is not None:

@@ -22,7 +22,6 @@ from aotc.kernels.matmul.split_k_reduction import (
     parts_of_few_tiles,
 )
 
-
 # The blocks that a multiprocessor has at once, if they load elements one by one and wait for these.
 _BLOCKS_OF_ELEMENTS = 6
 
