@@ -259,11 +259,11 @@ def _load(memref: Any, indices: Sequence[Any], type_: Any, stride: int, mask: An
         no = ops.constant(mask.type, 0)
         bits = ir.VectorType.get([width], ops.integer(1))
         places = [i // stride if i % stride == 0 else LANES for i in range(width)]
-        mask = _shuffle(mask, no, places, bits)
+        mask = shuffle(mask, no, places, bits)
     loaded = _load_masked(memref, indices, mask, wide)
     if stride == 1:
         return loaded
-    return _shuffle(loaded, loaded, list(range(0, width, stride)), vector_of(type_))
+    return shuffle(loaded, loaded, list(range(0, width, stride)), vector_of(type_))
 
 
 def _load_gathered(
@@ -290,7 +290,7 @@ def _load_every_second(memref: Any, indices: Sequence[Any], type_: Any) -> Any:
     # Indices into the concatenation of both vectors, whose elements LANES - 1 and LANES are the
     # same.
     places = [2 * i if 2 * i < LANES else 2 * i + 1 for i in range(LANES)]
-    return _shuffle(one, other, places, vector)
+    return shuffle(one, other, places, vector)
 
 
 def _of_no_known_element(mask: Any, memref: Any) -> Any:
@@ -311,7 +311,7 @@ def _load_masked(memref: Any, indices: Sequence[Any], mask: Any, type_: Any) -> 
     loaded = ops.constant(type_, 0)
     for start in range(0, width, count):
         at = ops.binary("arith.addi", first, ops.constant_index(start)) if start else first
-        own = _shuffle(mask, mask, range(start, start + count), bits)
+        own = shuffle(mask, mask, range(start, start + count), bits)
         found = ops.create(
             "vector.maskedload", [memref, *outer, at, own, ops.constant(part, 0)], [part]
         )
@@ -326,6 +326,6 @@ def _load_masked(memref: Any, indices: Sequence[Any], mask: Any, type_: Any) -> 
     return loaded
 
 
-def _shuffle(left: Any, right: Any, places: Sequence[int], type_: Any) -> Any:
+def shuffle(left: Any, right: Any, places: Sequence[int], type_: Any) -> Any:
     attributes = {"mask": ir.DenseI64ArrayAttr.get(places)}
     return ops.create("vector.shuffle", [left, right], [type_], attributes).result

@@ -173,10 +173,7 @@ class Kinds(Struct):
         is_gathered = last == VECTOR and self.gathers and not access.writes
         if any(kind != UNIFORM for kind in outer) or not (1 <= last <= most or is_gathered):
             return None
-        type_ = ir.MemRefType(access.memref.type)
-        # An i1 takes a byte in memory, but a bit in a vector.
-        is_stored = _is_element(type_.element_type) and type_.element_type != ops.integer(1)
-        if not (is_stored and _is_contiguous_along(type_)):
+        if not is_row_of_elements(access.memref):
             return None
         if not is_gathered:
             self.strides.add(last)
@@ -191,6 +188,14 @@ def _guards(index: Any, loaded: Any) -> bool:
     users = [use.owner.operation for use in loaded.uses]
     condition = select.operands[0]
     return all(user.name == "arith.select" and user.operands[0] == condition for user in users)
+
+
+def is_row_of_elements(memref: Any) -> bool:
+    """Whether neighbours along a memref's last dimension can be a vector."""
+    type_ = ir.MemRefType(memref.type)
+    # An i1 takes a byte in memory, but a bit in a vector.
+    is_stored = _is_element(type_.element_type) and type_.element_type != ops.integer(1)
+    return is_stored and _is_contiguous_along(type_)
 
 
 def _is_contiguous_along(type_: Any) -> bool:

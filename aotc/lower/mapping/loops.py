@@ -54,7 +54,6 @@ from aotc.lower.mapping.ragged_rows import launch_ragged_rows, plan_ragged_rows
 from aotc.lower.mapping.recompute import recompute_in_rows
 from aotc.lower.mapping.row_kernel import launch_rows
 from aotc.lower.mapping.row_vectors import (
-    RowVectors,
     create_row_vectors,
     plan_row_vectors,
     plan_window_vectors,
@@ -63,6 +62,7 @@ from aotc.lower.mapping.rows import plan_rows, reduces_columns
 from aotc.lower.mapping.scans import describe_scan
 from aotc.lower.mapping.single_rows import fuse_single_rows, wrap_in_row
 from aotc.lower.mapping.split_reductions import split_reductions
+from aotc.lower.mapping.squares import create_squares, plan_squares
 from aotc.lower.mapping.tiles import launch_tiles, plan_tiles
 from aotc.mlir import ir
 from aotc.ops import symbol_of
@@ -210,7 +210,10 @@ def _launch(loop: Any, given: BlockShape | None, overlaps: Overlaps, *, cpu_kern
         vectors = plan_row_vectors(loop, rows.items)
     if rows is not None and vectors is not None:
         wide = with_neighbours(rows, loop)
-        _launch_either(loop, vectors, lambda: launch_rows(loop, wide, overlaps))
+        _launch_either(
+            *(loop, lambda: create_row_vectors(loop, vectors)),
+            lambda: launch_rows(loop, wide, overlaps),
+        )
         return f"{wide}; on the CPU {vectors}"
     if rows is not None:
         is_for_gpus = not cpu_kernels and given is None
@@ -241,9 +244,14 @@ def _launch_points(
     tiles = plan_tiles(loop, given, overlaps)
     known = is_for_gpu(loop) if cpu_kernels else True
     if tiles is not None and not tiles.indices:
-        # They are the best for CPUs, too.
-        launch_tiles(loop, tiles)
-        return str(tiles)
+        squares = plan_squares(loop, tiles, overlaps) if cpu_kernels and given is None else None
+        if squares is None:
+            launch_tiles(loop, tiles)
+            return str(tiles)
+        _launch_either(
+            *(loop, lambda: create_squares(loop, squares), lambda: launch_tiles(loop, tiles))
+        )
+        return f"{tiles}; on the CPU {squares}"
     on_gpus: tuple[str, Callable[[], None]] | None = None
     if tiles is not None:
         on_gpus = str(tiles), lambda: launch_tiles(loop, tiles)
@@ -259,7 +267,7 @@ def _launch_points(
     vectors = plan_window_vectors(loop, overlaps) if cpu_kernels and given is None else None
     if vectors is not None:
         what, launch = on_gpus or (str(points), lambda: launch_points(loop, points))
-        _launch_either(loop, vectors, launch)
+        _launch_either(loop, lambda: create_row_vectors(loop, vectors), launch)
         return f"{what}; on the CPU {vectors}"
     if on_gpus is not None and known is None:
         what, launch = on_gpus
@@ -318,8 +326,11 @@ def _launch_by_device(
         ops.create_either(has_gpu(), on_gpu, on_cpu)
 
 
-def _launch_either(loop: Any, vectors: RowVectors, launch_on_gpu: Callable[[], None]) -> None:
-    """Launches a kernel with threads on a GPU, or one with vectors on a CPU."""
+def _launch_either(
+    loop: Any, launch_on_cpu: Callable[[], None], launch_on_gpu: Callable[[], None]
+) -> None:
+    """Launches a kernel with threads on a GPU, or one with vectors on a CPU, which leaves the
+    loop."""
     known = is_for_gpu(loop)
     if known is None:
         declare_capability(ops.enclosing(loop, "builtin.module"))
@@ -327,11 +338,11 @@ def _launch_either(loop: Any, vectors: RowVectors, launch_on_gpu: Callable[[], N
             ops.create_either(
                 has_gpu(),
                 lambda: ir.InsertionPoint.current.insert(loop.detach_from_parent()),
-                lambda: create_row_vectors(loop, vectors),
+                launch_on_cpu,
             )
     if known is False:
         with ir.InsertionPoint(loop):
-            create_row_vectors(loop, vectors)
+            launch_on_cpu()
         ops.erase(loop)
     else:
         launch_on_gpu()
