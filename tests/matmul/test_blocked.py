@@ -406,6 +406,9 @@ func.func @pool(%x: tensor<1x9x9x32xf16>, %w: tensor<3x3xf16>) -> tensor<1x7x7x3
     [
         ("%b = arith.mulf %a, %f : f32", False),
         ("%b = math.fma %a, %a, %f : f32", True),
+        # The oldest processors call a function for each element.
+        ("%b = math.floor %a : f32", True),
+        ("%b = math.roundeven %a : f32", True),
         ("%c = arith.mulf %a, %f fastmath<contract> : f32 %b = arith.addf %c, %a : f32", True),
         # The oldest processors call a function for each f16.
         ("%c = arith.truncf %a : f32 to f16 %b = arith.extf %c : f16 to f32", True),

@@ -90,6 +90,10 @@ _EXTREMES = ("llvm.intr.smax", "llvm.intr.smin", "llvm.intr.umax", "llvm.intr.um
 # On the oldest processors, these call a function for each f16 that they read or make. (A bf16 is
 # made by integer operations, which are as fast in short vectors.)
 _OF_FLOATS = ("llvm.f", "llvm.sitofp", "llvm.uitofp", "llvm.intr.")
+# On the oldest processors, these are a call for each element.
+_ROUNDINGS = tuple(
+    f"llvm.intr.{name}" for name in ("ceil", "floor", "rint", "round", "roundeven", "trunc")
+)
 # On the oldest processors, these are a branch for each element.
 _MASKED = ("llvm.intr.masked.load", "llvm.intr.masked.store")
 
@@ -158,7 +162,7 @@ def _gains(function: Any, symbols: dict[str, Any]) -> bool:
 
 
 def _is_for_later(operation: Any) -> bool:
-    if operation.name in _FUSED or operation.name in _MASKED:
+    if operation.name in (*_FUSED, *_ROUNDINGS, *_MASKED):
         return True
     if operation.name.startswith(_OF_FLOATS):
         values = [*operation.operands, *operation.results]
