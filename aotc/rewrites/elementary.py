@@ -12,6 +12,7 @@ at every level of optimization, so that results are bit-identical.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -62,6 +63,16 @@ _ERFC = (
     9.006673280964606e-06,
 )
 _ERFC_MIDDLE, _ERFC_END = 2.5, 3.92
+# (sin(x) / x - 1) / z and (cos(x) - 1 + z / 2) / z², where z = x², for |x| <= pi / 4.
+_SINE = (-0.16666655242443085, 0.008332155644893646, -0.0001951463200384751)
+_COSINE = (0.04166664555668831, -0.0013887309469282627, 2.443241282890085e-05)
+# pi / 2 as a sum of f32. Up to the bound, the differences from its multiples are exact enough.
+_HALF_PI = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
+_HALF_PI_BOUND = 2.0**17
+# The bits of 2 / pi behind a word of zeros.
+_TWO_BY_PI = (
+    *(0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB),
+)
 # ln(2) as a sum: the first part has so few bits that its products with exponents are exact.
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.1219444e-4
 # If this is added to a number below 2^22, the last bits of the sum are the nearest integer.
@@ -71,11 +82,14 @@ _EXP_BOUNDS = (-104.0, 89.0)
 # Below the lower bound, 1 + the exponential is 1.
 _EXP_PLUS_ONE_BOUNDS = (-60.0, 89.0)
 _FRACTION_BITS, _ONE_BITS, _BIAS = 23, 0x3F800000, 127
+_FRACTION_MASK = (1 << _FRACTION_BITS) - 1
+_SIGN_BIT = 31
 # The bits of the sign and the exponent.
 _EXPONENT_MASK = -0x800000
 _LEAST_NORMAL = 2.0**-126
 # Predicates of arith.cmpf. An ordered comparison (O...) with NaN is false.
 _OEQ, _OGT, _OLT, _OLE, _UNO = 1, 2, 4, 5, 14
+_EQ, _NE = 0, 1  # of arith.cmpi
 
 
 def expand_function(operation: Any) -> Any:
@@ -298,11 +312,115 @@ def _erf(n: _Numbers, x: Any) -> Any:
     return n.with_sign_of(n.select(is_small, small, large), x)
 
 
+def _sine(n: _Numbers, x: Any) -> Any:
+    found = _of_quarter_turns(n, x, 0)
+    return n.select(n.compare(_OEQ, x, n.number(0.0)), x, found)  # -0 is itself
+
+
+def _cosine(n: _Numbers, x: Any) -> Any:
+    return _of_quarter_turns(n, x, 1)
+
+
+def _of_quarter_turns(n: _Numbers, x: Any, more: int) -> Any:
+    """The sine of x + `more` pi / 2."""
+    count, rest = _quarter_turns(n, x)
+    count = binary("arith.addi", count, n.integer(more))
+    square = n.multiply(rest, rest)
+    sine = n.multiply_add(n.multiply(rest, square), n.polynomial(square, _SINE), rest)
+    cosine = n.multiply_add(square, n.number(-0.5), n.number(1.0))
+    cosine = n.multiply_add(n.multiply(square, square), n.polynomial(square, _COSINE), cosine)
+    odd = binary("arith.andi", count, n.integer(1))
+    found = n.select(ops.compare(_NE, odd, n.integer(0)), cosine, sine)
+    # The second bit of the count is the sign.
+    sign = binary("arith.shli", binary("arith.shrui", count, n.integer(1)), n.integer(_SIGN_BIT))
+    found = n.of_bits(binary("arith.xori", n.bits(found), sign))
+    is_finite = n.compare(_OLT, n.magnitude(x), n.number(math.inf))
+    return n.select(is_finite, found, n.subtract(x, x))
+
+
+def _quarter_turns(n: _Numbers, x: Any) -> tuple[Any, Any]:
+    """(k, r) with x = k pi / 2 + r and k the nearest integer, of which the last two bits are
+    right."""
+    rounds = n.number(_ROUNDS)
+    shifted = n.multiply_add(x, n.number(2 / math.pi), rounds)
+    count, rest = n.subtract(shifted, rounds), x
+    for part in _HALF_PI:
+        rest = n.multiply_add(count, n.number(-part), rest)
+    is_near = n.compare(_OLE, n.magnitude(x), n.number(_HALF_PI_BOUND))
+    far_count, far_rest = _far_quarter_turns(n, x)
+    return n.select(is_near, n.bits(shifted), far_count), n.select(is_near, rest, far_rest)
+
+
+def _far_quarter_turns(n: _Numbers, x: Any) -> tuple[Any, Any]:
+    """As `_quarter_turns`, for |x| above the bound: the reduction of M. H. Payne and R. N. Hanek
+    (Radian Reduction for Trigonometric Functions, 1983).
+
+    The fraction of x is multiplied by 96 bits of 2 / pi, without those whose products are multiples
+    of 4. The product has 2 bits before the point.
+    """
+    i64, f64 = (with_element_type(n.type, one) for one in (integer(64), ir.F64Type.get()))
+    bits = n.bits(n.magnitude(x))
+    exponent = binary("arith.shrui", bits, n.integer(_FRACTION_BITS))
+    fraction = binary("arith.andi", bits, n.integer(_FRACTION_MASK))
+    fraction = binary("arith.ori", fraction, n.integer(_FRACTION_MASK + 1))
+    # 24 bits of the fraction and 2 are in front of the point, and 32 zeros before the bits.
+    first = binary("arith.subi", exponent, n.integer(_BIAS + 25 - 32))
+    high, middle, low = _bits_from(n, first)
+    wide = unary("arith.extui", fraction, i64)
+    product = binary(
+        "arith.shli",
+        unary("arith.extui", binary("arith.muli", fraction, high), i64),
+        constant(i64, 32),
+    )
+    below = binary("arith.muli", wide, unary("arith.extui", low, i64))
+    for term in (
+        binary("arith.muli", wide, unary("arith.extui", middle, i64)),
+        binary("arith.shrui", below, constant(i64, 32)),
+    ):
+        product = binary("arith.addi", product, term)
+    point = constant(i64, 62)
+    nearest = binary("arith.addi", product, constant(i64, 1 << 61))
+    count = binary("arith.shrui", nearest, point)
+    turns = binary("arith.subi", product, binary("arith.shli", count, point))
+    rest = binary(
+        "arith.mulf", unary("arith.sitofp", turns, f64), constant(f64, math.pi / 2 * 2.0**-62)
+    )
+    rest = unary("arith.truncf", rest, n.type)
+    count = unary("arith.trunci", count, n.bits_type)
+    is_negative = n.compare(_OLT, x, n.number(0.0))
+    opposite = binary("arith.subi", n.integer(0), count)
+    return n.select(is_negative, opposite, count), n.with_sign_of(rest, n.multiply(rest, x))
+
+
+def _bits_from(n: _Numbers, first: Any) -> list[Any]:
+    """Three words of `_TWO_BY_PI` from the bit `first` on."""
+    number = binary("arith.shrui", first, n.integer(5))
+    shift = binary("arith.andi", first, n.integer(31))
+    others = range(1, len(_TWO_BY_PI) - 3)
+    chosen = [ops.compare(_EQ, number, n.integer(i)) for i in others]
+    words = []
+    for place in range(4):
+        word = n.integer(_TWO_BY_PI[place])
+        for i, is_it in zip(others, chosen, strict=True):
+            word = n.select(is_it, n.integer(_TWO_BY_PI[place + i]), word)
+        words.append(word)
+    # Shifts by 32 have no result.
+    back = binary("arith.subi", n.integer(31), shift)
+    found = []
+    for word, after in itertools.pairwise(words):
+        half = binary("arith.shrui", after, n.integer(1))
+        bits = binary("arith.shli", word, shift), binary("arith.shrui", half, back)
+        found.append(binary("arith.ori", *bits))
+    return found
+
+
 FUNCTIONS: dict[str, Callable[[_Numbers, Any], Any]] = {
+    "math.cos": _cosine,
     "math.erf": _erf,
     "math.exp": _exp,
     "math.expm1": _expm1,
     "math.log": _log,
     "math.log1p": _log1p,
+    "math.sin": _sine,
     "math.tanh": _tanh,
 }

@@ -24,6 +24,8 @@ FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "expm1": np.expm1,
     "log": np.log,
     "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
     "tanh": np.tanh,
     # Of an exponential that nothing else reads.
     "exp_plus_one": lambda x: 1 + np.exp(x),
@@ -64,12 +66,15 @@ def numbers() -> Array:
     fractions = rng.integers(0, 1 << 23, exponents.size, dtype=np.uint32)
     fractions[::300], fractions[1::300] = 0, (1 << 23) - 1
     some = (exponents << 23 | fractions).view(np.float32)
-    edges = [0.34657359, 0.625, 1.0, 2**0.5, 3.95, 87.336, 88.72284, 103.97, 104.5]
+    edges = [0.34657359, 0.625, 1.0, 2**0.5, 3.95, 87.336, 88.72284, 103.97, 104.5, 2**17]
     bits = np.array(edges, np.float32).view(np.int32)[:, None] + np.arange(
         -200, 200, dtype=np.int32
     )
     near = bits.ravel().astype(np.int32).view(np.float32)
-    return np.concatenate([some, -some, near, -near])
+    # Of the last one, no f32 is nearer to a multiple of pi / 2.
+    turns = np.concatenate([np.arange(1, 9000), 2 ** np.arange(13, 60), 5000 ** np.arange(1.0, 9)])
+    quarters = np.append(turns * (np.pi / 2), 16367173 * 2.0**72).astype(np.float32)
+    return np.concatenate([some, -some, near, -near, quarters, -quarters])
 
 
 @pytest.fixture(scope="module")
