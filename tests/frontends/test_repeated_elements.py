@@ -1,5 +1,5 @@
-"""Images that are resized by whole factors: nearest elements are repeated, and no place of one is
-computed."""
+"""Images that are resized by whole factors, or padded by copies of their edges: elements are
+repeated, and no place of one is computed."""
 
 from __future__ import annotations
 
@@ -166,3 +166,26 @@ def test_elements_are_gathered_for_other_modes_alone(mode: tuple[str, str], tmp_
     onnx.save(onnx.parser.parse_model(text), tmp_path / "net.onnx")
     imported = FRONTEND.load(tmp_path / "net.onnx", {})
     assert ("tensor.extract " in str(imported)) == (mode in MODES[4:])
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_edges(is_open: bool, tmp_path: Path) -> None:
+    """Of sequences, images and volumes of known sizes, and of sizes that the call determines."""
+    functions = [
+        lambda x, mode=mode, pads=pads: functional.pad(
+            x if len(pads) < 6 else x[None], pads, mode=mode
+        )
+        for mode in ("reflect", "replicate")
+        for pads in ((2, 3), (1, 0, 2, 3), (1, 1, 0, 0, 2, 1))
+    ]
+    module = Resized([lambda x, f=functions[0]: f(x[0]), *functions[1:3], *functions[4:]])
+    sizes = {2: torch.export.Dim("height", min=4), 3: torch.export.Dim("width", min=4)}
+    x = torch.rand(1, 3, 4, 6)
+    shapes = {"x": sizes} if is_open else None
+    program = torch.export.export(module, (x,), dynamic_shapes=shapes)
+    assert "an index is out of bounds" not in str(import_program(program, "net"))
+    options = {"name": "net", "out": f"{tmp_path}/", "chips": "sm_80", "optimization": 1}
+    built = aotc.torch.build(program, (), **options)
+    for given in (x, torch.rand(1, 3, 9, 20)) if is_open else (x,):
+        for ours, theirs in zip(built(given), module(given), strict=True):
+            assert torch.equal(ours, theirs)
