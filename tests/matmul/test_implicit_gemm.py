@@ -106,7 +106,9 @@ IN_PLACE = (
 # Every second pixel, in runs of a vector, of two vectors and more, and of less.
 WIDE = convolution("wide", (1, 3, 5, 33), (35, 3, 3), strides=(2, 2))
 STEM = convolution("stem", (1, 3, 3, 16), (12, 7, 7), strides=(2, 2))
-GATHERED = (WIDE, STEM, replace(WIDE, name="wide_f64", element="f64", result="f64"))
+# Every fourth pixel, which AVX-512 packs as vectors.
+QUARTERS = convolution("quarters", (2, 3, 3, 37), (12, 8, 8), strides=(4, 4))
+GATHERED = (WIDE, STEM, QUARTERS, replace(WIDE, name="wide_f64", element="f64", result="f64"))
 # Lines of 2, 4 and 8 columns, and of every second pixel: a vector has several.
 SHORT = (
     convolution("short", (5, 40, 4, 4), (35, 2, 2)),

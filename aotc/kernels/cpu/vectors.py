@@ -12,8 +12,10 @@ from aotc.kernels.matmul.problem import ELEMENT_BYTES
 from aotc.mlir import ir
 
 VECTOR_BYTES = 64
-# The strides that `Vectors.load_strided` supports.
+# The strides of vectors that are multiplied, and of those that are packed. A
+# vector takes as many loads.
 VECTOR_STRIDES = (1, 2)
+PACKED_STRIDES = (1, 2, 4)
 _OGT = 2  # arith.cmpf's predicate "ordered and greater than"
 
 
@@ -103,13 +105,9 @@ class Vectors:
 
     def masks_of(self, count: Number, stride: int) -> dict[int, Value]:
         """The masked loads that bring the first `count` elements of a strided vector: for each, its
-        offset from the first element, and its mask. With a stride of 2, the second load ends at the
-        vector's last element."""
-        if stride == 1:
-            return {0: self.mask(count)}
-        second = self.width - 1
-        last = count * 2 - 1
-        return {0: self.mask(last), second: self.mask(last - second)}
+        offset from the first element, and its mask."""
+        last = count * stride - (stride - 1)
+        return {start: self.mask(last - start) for start in _starts(self.width, stride)}
 
     def load_strided(
         self,
@@ -120,24 +118,42 @@ class Vectors:
         *,
         width: int | None = None,
     ) -> Value:
-        """Loads a vector from a buffer of one dimension, from `first` on, with a stride of 1 or 2.
-        With `masks` of `masks_of`, only those elements are read, and the others are unspecified.
-        Without masks, it may have another `width`.
+        """Loads a vector from a buffer of one dimension, from `first` on, with one of
+        `PACKED_STRIDES`. With `masks` of `masks_of`, only those elements are read, and the others
+        are unspecified. Without masks, it may have another `width`.
         """
         if masks is None:
             width = width or self.width
-            starts = (0,) if stride == 1 else (0, width - 1)
-            vectors = [self.load(buffer, [first + start], width) for start in starts]
+            vectors = [
+                self.load(buffer, [first + start], width) for start in _starts(width, stride)
+            ]
         else:
             vectors = [self.load_masked(buffer, [first + i], mask) for i, mask in masks.items()]
-        return vectors[0] if len(vectors) == 1 else self.every_second(*vectors)
+        return self.strided(vectors)
 
-    def every_second(self, one: Value, other: Value) -> Value:
-        """Every second element of the sequence that two vectors cover. The first element of the
-        second vector is the last element of the first."""
+    def strided(self, vectors: Sequence[Value]) -> Value:
+        """The elements with a stride of the number of `vectors`, which begin at `_starts`."""
+        width, stride = vectors[0].type.shape[0], len(vectors)
+        starts = _starts(width, stride)
+        # Of each vector, which elements of the result it has, and where.
+        parts = [(vector, dict[int, int]()) for vector in vectors]
+        for i in range(width):
+            number = next(n for n, start in enumerate(starts) if i * stride < start + width)
+            parts[number][1][i] = i * stride - starts[number]
+        while len(parts) > 1:
+            parts = [self._joined(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0][0]
+
+    def _joined(
+        self, left: tuple[Value, dict[int, int]], right: tuple[Value, dict[int, int]]
+    ) -> tuple[Value, dict[int, int]]:
+        """The elements of two vectors, each at its place in the result."""
+        (one, own), (other, others) = left, right
         width = one.type.shape[0]
-        mask = ir.DenseI64ArrayAttr.get([*range(0, width, 2), *range(width + 1, 2 * width, 2)])
-        return self.b.op("vector.shuffle", [one, other], one.type, mask=mask)
+        places = own | {i: width + place for i, place in others.items()}
+        mask = ir.DenseI64ArrayAttr.get([places.get(i, 0) for i in range(width)])
+        joined = self.b.op("vector.shuffle", [one, other], one.type, mask=mask)
+        return joined, {i: i for i in places}
 
     def store(self, value: Value, buffer: Buffer, at: Sequence[Number]) -> None:
         """Stores an element or a vector."""
@@ -196,3 +212,9 @@ class Vectors:
             )
             vector = b.add(low, high)
         return b.extract(vector, [0])
+
+
+def _starts(width: int, stride: int) -> list[int]:
+    """The offsets of the loads that bring a strided vector. The last one ends with its last
+    element."""
+    return [*range(0, width * (stride - 1), width), (width - 1) * (stride - 1)]

@@ -24,9 +24,10 @@ from aotc.builder.numbers import (
     signed_maximum,
     signed_minimum,
 )
+from aotc.kernels.cpu.levels import AVX512, has_level
 from aotc.kernels.cpu.mainloop import Row
 from aotc.kernels.cpu.packing import Column, pack_along_k
-from aotc.kernels.cpu.vectors import VECTOR_STRIDES
+from aotc.kernels.cpu.vectors import PACKED_STRIDES, VECTOR_STRIDES
 from aotc.kernels.matmul.cpu import blocked
 from aotc.kernels.matmul.cpu.blocked import Step, Tile
 from aotc.kernels.matmul.implicit_gemm.operand import Layout, Operand, count_of
@@ -253,11 +254,30 @@ class Kernel(blocked.Kernel):
 
     def pack_run(self, step: Step, begin: Number, end: Number, stride: int | Number) -> None:
         """Packs a run of columns with a constant stride in memory."""
-        if isinstance(stride, int) and stride in VECTOR_STRIDES:
+
+        def pack_vectors(stride: int) -> None:
             run = _Neighbours("n_b", "k_b", begin, end, stride)
             self._pack_vectors(self.of_b.buffer, run, step.count, self.packed_b)
+
+        self.for_stride(stride, pack_vectors, lambda: self._pack_run(step, begin, end, stride))
+
+    def for_stride(
+        self,
+        stride: int | Number,
+        with_vectors: Callable[[int], None],
+        with_elements: Callable[[], None],
+    ) -> None:
+        """Executes `with_vectors` if the processor loads vectors with this stride faster than their
+        elements. With more than two loads, this takes shuffles of AVX-512."""
+        if not isinstance(stride, int) or stride not in PACKED_STRIDES:
+            with_elements()
+        elif stride in VECTOR_STRIDES:
+            with_vectors(stride)
         else:
-            self._pack_run(step, begin, end, stride)
+            with self.b.where(has_level(self.b, AVX512)) as branch:
+                with_vectors(stride)
+            with branch.otherwise():
+                with_elements()
 
     def pack_column(self, tile: Tile, step: Step, column: Number, number: Number) -> None:
         b = self.b

@@ -182,7 +182,7 @@ class _Run(Struct, frozen=True):
                 else v.load_elements_masked(source.source, [first + start], masks[i])
                 for i, start in enumerate(starts)
             ]
-            return vectors[0] if self.stride == 1 else v.every_second(*vectors)
+            return v.strided(vectors)
 
         return source.gathered(load, type_, self.rows)
 
