@@ -166,7 +166,7 @@ def test_products_by_groups(tmp_path: Path) -> None:
         torch.testing.assert_close(values, expected, rtol=2**-7, atol=2**-5)
 
 
-class Volumes(torch.nn.Module):
+class Sampled(torch.nn.Module):
     def forward(self, x: Any, grid: Any) -> Any:
         sample = torch.nn.functional.grid_sample
         return (
@@ -178,15 +178,21 @@ class Volumes(torch.nn.Module):
         )
 
 
-def test_volumes_are_sampled_at_the_points_of_a_grid(tmp_path: Path) -> None:
-    """Points lie inside and outside of the volume, or nowhere."""
+@pytest.mark.parametrize("sizes", [(5, 6), (4, 5, 6)])
+def test_images_are_sampled_at_the_points_of_a_grid(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    """Points lie inside and outside of the image or volume, or nowhere. No index is checked."""
     torch.manual_seed(0)
-    inputs = torch.randn(2, 3, 4, 5, 6), torch.rand(2, 3, 2, 4, 3) * 6 - 3
-    inputs[1][0, 0, 0, :3, 1] = torch.tensor([torch.nan, torch.inf, -1e20])
-    eager = [result.numpy() for result in Volumes()(*inputs)]
-    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
-    artifact = aotc.torch.build(Volumes(), inputs, name="volumes", optimization=1, **files)
-    found = call(artifact, "volumes", [one.numpy() for one in inputs], eager)
+    points = (3, 2, 4)[-len(sizes) :]
+    inputs = torch.randn(2, 3, *sizes), torch.rand(2, *points, len(sizes)) * 6 - 3
+    nowhere = torch.tensor([torch.nan, torch.inf, -1e20])
+    inputs[1].view(2, -1, 4, len(sizes))[0, 0, :3, 1] = nowhere
+    # Of images, PyTorch has NaN for a point that is nowhere on CPUs, and zeros on GPUs.
+    eager = [result.nan_to_num(0).numpy() for result in Sampled()(*inputs)]
+    files: dict[str, Any] = {"out": f"{tmp_path}/", "chips": "sm_80"}
+    files |= {"emit": "shared,mlir", "optimization": 1}
+    artifact = aotc.torch.build(Sampled(), inputs, name="sampled", **files)
+    assert "an index is out of bounds" not in artifact.paths["mlir"].read_text()
+    found = call(artifact, "sampled", [one.numpy() for one in inputs], eager)
     for ours, theirs in zip(found, eager, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 

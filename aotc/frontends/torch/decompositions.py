@@ -62,7 +62,7 @@ def decompositions() -> dict[Any, Any]:
         **quantized_decompositions(),
         **fold_decompositions(aten, table),
         **gradient_decompositions(aten),
-        **grid_decompositions(aten),
+        **grid_decompositions(aten, table),
         **normalization_decompositions(aten),
         **pad_decompositions(aten),
         **pool_decompositions(aten),

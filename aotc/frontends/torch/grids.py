@@ -1,4 +1,5 @@
-"""`torch.nn.functional.grid_sample` of volumes, for which PyTorch has no decomposition."""
+"""`torch.nn.functional.grid_sample` of images and of volumes. PyTorch's decomposition of it, which
+has no volumes, leaves indices that are not known to be in bounds."""
 
 from __future__ import annotations
 
@@ -16,18 +17,27 @@ _LINEAR, _NEAREST = 0, 1
 _BORDER, _REFLECTION = 1, 2
 
 
-def grid_decompositions(aten: Any) -> dict[Any, Any]:
-    return {aten.grid_sampler_3d.default: _sample}
+def grid_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any]:
+    """`known` has PyTorch's decompositions, which sample images cubically."""
+    images = aten.grid_sampler_2d.default
+
+    def sample_images(x: Tensor, grid: Tensor, mode: int, *options: Any) -> Any:
+        sample = _sample if mode in (_LINEAR, _NEAREST) else known[images]
+        return sample(x, grid, mode, *options)
+
+    return {images: sample_images, aten.grid_sampler_3d.default: _sample}
 
 
 def _sample(x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool) -> Any:
-    """Each grid point has three coordinates from -1 to 1. The first is along the last dimension of
+    """Each grid point has two or three coordinates from -1 to 1. The first is along the last dimension of
     `x`."""
     sizes = x.shape[2:]
-    places = [
-        _padded(_place(grid[..., -1 - dim], size, align_corners), size, padding, align_corners)
-        for dim, size in enumerate(sizes)
-    ]
+    places = []
+    for dim, size in enumerate(sizes):
+        place = _place(grid[..., -1 - dim], size, align_corners)
+        # What PyTorch's kernels for images and volumes make of NaN.
+        nowhere = 0 if len(sizes) == 2 else size - 1
+        places.append(_padded(place, size, padding, align_corners, nowhere))
     if mode == _NEAREST:
         return _taken(x, [place.round() for place in places], 1)
     if mode != _LINEAR:
@@ -52,9 +62,8 @@ def _place(number: Tensor, size: Any, align_corners: bool) -> Tensor:
     return ((number + 1) * size - 1) / 2
 
 
-def _padded(place: Tensor, size: Any, padding: int, align_corners: bool) -> Tensor:
-    """Moves an index into the volume according to `padding`. NaN becomes the last index, as in
-    PyTorch."""
+def _padded(place: Tensor, size: Any, padding: int, align_corners: bool, nowhere: Any) -> Tensor:
+    """Moves an index into the volume according to `padding`. NaN becomes `nowhere`."""
     import torch
 
     if padding == _REFLECTION:
@@ -62,7 +71,7 @@ def _padded(place: Tensor, size: Any, padding: int, align_corners: bool) -> Tens
         place = _reflected(place, first, span) if span != 0 else place * 0
     if padding in (_BORDER, _REFLECTION):
         inside = place.clamp(min=0).clamp(max=size - 1)
-        place = torch.where(place.isnan(), size - 1, inside)
+        place = torch.where(place.isnan(), nowhere, inside)
     return place
 
 
@@ -88,7 +97,9 @@ def _taken(x: Tensor, places: Sequence[Tensor], weight: Any) -> Tensor:
     )
     number: Any = 0
     for place, size in zip(places, sizes, strict=True):
-        number = number * size + torch.where(is_inside, place, 0).to(torch.int64)
+        # The bounds, which hold, spare a check of each index.
+        index = torch.where(is_inside, place, 0).to(torch.int64).clamp(0, size - 1)
+        number = number * size + index
     count, channels = x.shape[:2]
     chosen = number.reshape(count, 1, -1).expand(count, channels, math.prod(number.shape[1:]))
     values = x.flatten(2).gather(2, chosen).reshape(count, channels, *number.shape[1:])
