@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import aotc.torch  # noqa: E402
 from aotc.frontends.torch.guards import made_conditions, repair_expressions  # noqa: E402
+from aotc.frontends.torch.resampling import resize_order  # noqa: E402
 from aotc.frontends.torch.transposed import transposed_decompositions  # noqa: E402
 
 nn, functional, Dim = torch.nn, torch.nn.functional, torch.export.Dim
@@ -512,3 +513,18 @@ def test_parts_that_are_not_equal(tmp_path: Path) -> None:
     shapes = ({0: Dim.DYNAMIC},)
     message = r"'x_0' do not fit: expected .*div\(.*x_0.shape\[0\], 2\)"
     refuses(program, (torch.randn(8, 4),), shapes, (torch.randn(7, 4),), message, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "order"),
+    [
+        ({2: 0.23, 3: 0.18}, [2, 3]),
+        ({2: 2.0, 3: 2.0}, [3, 2]),
+        ({2: 1.0, 3: 0.5}, [3, 2]),
+        ({2: 0.5, 3: 2.0}, [2, 3]),
+        ({2: 0.5, 3: 0.25, 4: 0.5}, [3, 2, 4]),
+    ],
+)
+def test_the_order_of_resized_dimensions(ratios: dict[int, float], order: list[int]) -> None:
+    """Along the last one, elements are gathered: of few rows, if others become fewer."""
+    assert resize_order(ratios) == order

@@ -376,9 +376,7 @@ def _interpolated(
     type_ = torch.float64 if x.dtype == torch.float64 else torch.float32
     resized = x.to(type_)
     ratios = {dim: count / x.shape[dim] for dim, count in enumerate(counts, 2)}
-    # The dimension that is reduced most comes first. Of dimensions that grow equally, the last one
-    # comes first, so that the others add whole rows.
-    for dim in sorted(ratios, key=lambda dim: (ratios[dim], dim if ratios[dim] < 1 else -dim)):
+    for dim in resize_order(ratios):
         size, count, scale = x.shape[dim], counts[dim - 2], given[dim - 2]
         places = torch.arange(count).to(type_)
         if align_corners:
@@ -393,6 +391,23 @@ def _interpolated(
         resized = _combined(elements, [_beside(one, resized, dim) for one in weights])
     # Programs view the result under other shapes, which depends on its strides.
     return resized.to(x.dtype, memory_format=suggest_memory_format(x))
+
+
+# The time of an interpolated element along the last dimension, where its neighbours are gathered, to
+# that along others, which add whole rows.
+_GATHERED = 8
+
+
+def resize_order(ratios: dict[int, float]) -> list[int]:
+    """The dimensions in the order in which they are resized. The one that is reduced most comes
+    first. The last dimension is before or behind all others, whichever takes less time."""
+    *others, last = sorted(ratios)
+    others.sort(key=lambda dim: (ratios[dim], dim if ratios[dim] < 1 else -dim))
+    # The times of both orders for an element of the image.
+    ratio = math.prod(ratios[dim] for dim in others)
+    behind = ratio + _GATHERED * ratio * ratios[last]
+    before = _GATHERED * ratios[last] + ratio * ratios[last]
+    return [*others, last] if behind < before else [last, *others]
 
 
 def _combined(elements: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
