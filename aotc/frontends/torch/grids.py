@@ -29,8 +29,8 @@ def grid_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _sample(x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool) -> Any:
-    """Each grid point has two or three coordinates from -1 to 1. The first is along the last dimension of
-    `x`."""
+    """Each grid point has two or three coordinates from -1 to 1. The first is along the last
+    dimension of `x`."""
     sizes = x.shape[2:]
     places = []
     for dim, size in enumerate(sizes):

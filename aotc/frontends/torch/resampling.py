@@ -393,8 +393,8 @@ def _interpolated(
     return resized.to(x.dtype, memory_format=suggest_memory_format(x))
 
 
-# The time of an interpolated element along the last dimension, where its neighbours are gathered, to
-# that along others, which add whole rows.
+# The time of an element that is interpolated along the last dimension, where its neighbours are
+# gathered, to that along others, which add whole rows.
 _GATHERED = 8
 
 
