@@ -23,12 +23,17 @@ IMAGE = NUMBERS.standard_normal((2, 3, 4, 6)).astype(np.float32)
 HEAD = '<ir_version: 8, opset_import: ["" : {opset}]> g (float[n,3,h,w] x) => '
 
 
-def run(model: Any, inputs: list[np.ndarray], folder: Path) -> list[np.ndarray]:
+def built(model: Any, folder: Path) -> Any:
+    """The model as a function that the CPU device executes."""
     onnx.save(model, folder / "net.onnx")
-    built = aotc.build(folder / "net.onnx", emit="shared", out=f"{folder}/", chips="sm_80")
-    library = aotc.load(built)
+    artifact = aotc.build(folder / "net.onnx", emit="shared", out=f"{folder}/", chips="sm_80")
+    library = aotc.load(artifact)
     library.set_device("cpu")
-    results = library["net"](*inputs)
+    return library["net"]
+
+
+def run(model: Any, inputs: list[np.ndarray], folder: Path) -> list[np.ndarray]:
+    results = built(model, folder)(*inputs)
     return list(results) if isinstance(results, tuple) else [results]
 
 
@@ -154,3 +159,63 @@ def test_opsets_that_onnx_does_not_know(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "net.onnx")
     with pytest.raises(InputError, match="The model is of opset 99, and onnx"):
         aotc.build(tmp_path / "net.onnx", emit="host-mlir", out=tmp_path / "x.mlir")
+
+
+@pytest.mark.parametrize(
+    ("mode", "padding", "align_corners"),
+    [("linear", "zeros", 0), ("nearest", "border", 1), ("cubic", "reflection", 1)],
+)
+def test_grids_of_any_size(mode: str, padding: str, align_corners: int, tmp_path: Path) -> None:
+    """Coordinates outside of the image, an image of one element, and no image."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 20]>'
+        " g (float[n,c,h,w] x, float[n,a,b,2] grid) => (float[n,c,a,b] y) { y = GridSample <"
+        f'mode = "{mode}", padding_mode = "{padding}", align_corners = {align_corners}> (x, grid) }}'
+    )
+    torch = pytest.importorskip("torch", reason="PyTorch has the same operation")
+    name = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
+    function = built(model, tmp_path)
+    for given, count in ((IMAGE, 5), (IMAGE[:, :1, :1, :1].copy(), 2), (IMAGE[:0], 3)):
+        grid = NUMBERS.uniform(-2, 2, (len(given), 3, count, 2)).astype(np.float32)
+        if not given.size:
+            assert function(given, grid).shape == (0, 3, 3, count)
+            continue
+        wanted = torch.nn.functional.grid_sample(
+            torch.tensor(given), torch.tensor(grid), name, padding, bool(align_corners)
+        )
+        np.testing.assert_allclose(function(given, grid), wanted.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", ["n,l,1", "2,l", "2,20,1"])
+def test_frames_of_any_number(sizes: str, tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]>'
+        f" g (float[{sizes}] x, int64 step) => (float[a,f,5,2] y)"
+        " { k = Constant <value = int64 {8}> () y = STFT (x, step, , k) }"
+    )
+    function = built(model, tmp_path)
+    x = NUMBERS.standard_normal((2, 20)).astype(np.float32)
+    given = x.reshape([2, 20, 1][: sizes.count(",") + 1])
+    frames = np.stack([x[:, start : start + 8] for start in range(0, 13, 3)], 1)
+    wanted = np.fft.rfft(frames)
+    got = function(given, np.array(3))
+    np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], wanted, rtol=1e-4, atol=1e-5)
+    if sizes != "2,20,1":
+        with pytest.raises(aotc.LibraryError, match="a frame is longer than the signal"):
+            function(given[:, :7].copy(), np.array(3))
+
+
+def test_no_elements_of_sizes_that_are_computed(tmp_path: Path) -> None:
+    """A size of 0 divides nothing, unless another one is to be inferred."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]>'
+        " g (float[n,m,4] x, int64[2] s) => (float[a,b] y) { y = Reshape <allowzero = 1> (x, s) }"
+    )
+    function = built(model, tmp_path)
+    x = IMAGE.reshape(6, 6, 4)
+    assert function(x[:0], np.array([0, 7])).shape == (0, 7)
+    assert function(x[:, :0], np.array([5, 0])).shape == (5, 0)
+    assert function(x[:0], np.array([-1, 7])).shape == (0, 7)
+    np.testing.assert_array_equal(function(x, np.array([8, -1])), x.reshape(8, 18))
+    with pytest.raises(aotc.LibraryError, match="a size is divided by 0"):
+        function(x[:0], np.array([-1, 0]))

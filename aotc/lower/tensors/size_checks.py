@@ -14,6 +14,7 @@ written to it; everything else in loops is trusted (docs/input.md).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -129,9 +130,16 @@ class _Checks:
         divisor = division.operands[1]
         if ops.known_index(divisor) or self._sizes.holds(("sle", _ONE, self._sizes.value(divisor))):
             return
+        conditions = _selecting(division)
         with division.location, ir.InsertionPoint(division):
-            is_good = ops.compare(_NE, divisor, ops.constant(divisor.type, 0))
-            ops.create_assert(is_good, "a size is divided by 0")
+            is_right = ops.compare(_NE, divisor, ops.constant(divisor.type, 0))
+            if conditions:
+                one = ops.constant(divisor.type, 1)
+                division.operands[1] = ops.select(is_right, divisor, one)
+                is_used = functools.reduce(functools.partial(ops.binary, "arith.ori"), conditions)
+                is_unused = ops.binary("arith.xori", is_used, ops.constant(is_used.type, 1))
+                is_right = ops.binary("arith.ori", is_right, is_unused)
+            ops.create_assert(is_right, "a size is divided by 0")
 
     def _expect(self, operation: Any, comparison: Comparison) -> None:
         """Checks that the comparison holds at the operation."""
@@ -176,6 +184,23 @@ class _Checks:
         if not isinstance(atom, Other):
             return True
         return atom.dimension is None and atom.value.owner == self._block
+
+
+def _selecting(division: Any) -> list[Any]:
+    """The conditions under which the quotient is selected, if nothing else uses it: an importer
+    divides by the product of sizes, whether or not one of them is to be inferred."""
+    block = ops.operations_in(division.block)
+    before = block[: block.index(division)]
+    conditions = []
+    for use in division.results[0].uses:
+        select = use.owner
+        if select.name != "arith.select" or use.operand_number != 1:
+            return []
+        condition = select.operands[0]
+        if ops.defining(condition) not in before:
+            return []
+        conditions.append(condition)
+    return conditions
 
 
 def _is_false(condition: Any) -> bool:

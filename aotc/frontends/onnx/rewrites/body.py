@@ -24,6 +24,10 @@ _FIRST_WITH_WIDTHS = 11
 _FIRST_WITH_PLACES = 10
 
 
+# A size of a tensor: a number, or the name of a scalar value if it is known at run time alone.
+Size = int | str
+
+
 class Rewrite(Struct, frozen=True):
     """A rewrite of an operator: the signature of a function, and a callable that returns the text
     of its body for a node, or None if torch-mlir lowers the node rightly. In the signature, `...`
@@ -126,9 +130,54 @@ class Body:
         """The value converted to an element type."""
         return self("Cast", value, to=element)
 
-    def reshape(self, value: str, shape: Sequence[int]) -> str:
+    def reshape(self, value: str, shape: Sequence[Size]) -> str:
         """The value with another shape."""
-        return self("Reshape", value, self.ints(shape))
+        if any(isinstance(size, str) for size in shape):
+            # A size of 0 at run time is no reference to a dimension of the value.
+            return self("Reshape", value, self.shape(shape), allowzero=1)
+        return self("Reshape", value, self.shape(shape))
+
+    def shape(self, sizes: Sequence[Size]) -> str:
+        """Sizes as a 1-D tensor."""
+        known = [size for size in sizes if not isinstance(size, str)]
+        if len(known) == len(sizes):
+            return self.ints(known)
+        parts = [
+            self.reshape(size, [1]) if isinstance(size, str) else self.ints([size])
+            for size in sizes
+        ]
+        return self("Concat", *parts, axis=0)
+
+    def sizes(self, value: str, known: Sequence[int | None]) -> list[Size]:
+        """The sizes of a value. Those that are None in `known` are read at run time."""
+        if None not in known:
+            return [size for size in known if size is not None]
+        shape = self("Shape", value)
+        return [
+            self("Gather", shape, self.integer(axis)) if size is None else size
+            for axis, size in enumerate(known)
+        ]
+
+    def product(self, sizes: Iterable[Size]) -> Size:
+        """The product of sizes."""
+        result: Size = 1
+        for size in sizes:
+            if isinstance(result, int) and isinstance(size, int):
+                result *= size
+            else:
+                result = self("Mul", self.whole(result), self.whole(size))
+        return result
+
+    def whole(self, size: Size) -> str:
+        """A size as a scalar of 64-bit integers."""
+        return size if isinstance(size, str) else self.integer(size)
+
+    def number(self, size: Size, offset: float = 0.0, element: int = DOUBLE) -> str:
+        """A size plus `offset`, as a scalar float."""
+        if isinstance(size, str):
+            number = self.cast(size, element)
+            return self("Add", number, self.numbers(offset, element)) if offset else number
+        return self.numbers(size + offset, element)
 
     def squeeze(self, value: str, axis: int) -> str:
         """The value without a dimension of size 1."""
@@ -145,10 +194,10 @@ class Body:
             return self(operator, value, axes=list(axes), keepdims=int(keeps))
         return self(operator, value, self.ints(axes), keepdims=int(keeps))
 
-    def clamp(self, value: str, least: int, most: int) -> str:
+    def clamp(self, value: str, least: Size, most: Size) -> str:
         """64-bit integers clamped to a range. (Max supports integers only since opset 12.)"""
         for operator, limit in (("Less", least), ("Greater", most)):
-            bound = self.integer(limit)
+            bound = self.whole(limit)
             value = self("Where", self(operator, value, bound), bound, value)
         return value
 

@@ -148,7 +148,11 @@ def _stft(node: Node) -> str | None:
         is_this = body("Equal", count, body.integer(made[1]))
         if asked:
             is_this = body("And", is_this, body("Equal", asked, body.integer(length)))
-        value = _framed(node, body, signal, step, (given[1], length), made, compute)
+        starts = body("Mul", body.ints(range(made[1]), [made[1], 1]), step)
+        places = body("Add", starts, body.ints(range(length), [1, length]))
+        # If the call has another frame length, places may be out of bounds.
+        places = body.clamp(places, 0, given[1] - 1)
+        value = _framed(node, body, signal, places, (length, made[2]), compute)
         result = body("Where", is_this, value, result) if result else value
         known = body("Or", known, is_this) if known else is_this
     body.expect(known, "the step and the length do not lead to the sizes of the result")
@@ -167,25 +171,42 @@ def _frame_lengths(node: Node, bins: int) -> list[int]:
     return [2 * bins - 2, 2 * bins - 1] if bins > 1 else [1]
 
 
-def _framed(
-    node: Node,
-    body: Body,
-    signal: str,
-    step: str,
-    sizes: tuple[int, int],
-    made: tuple[int, ...],
-    compute: int,
-) -> str:
-    """The transforms of the frames of a signal. `sizes` are the lengths of the signal and of a
-    frame."""
-    whole, length = sizes
-    starts = body("Mul", body.ints(range(made[1]), [made[1], 1]), step)
+def _stft_of_any_size(node: Node) -> str | None:
+    """The transform of signals whose number or length is known at run time alone. torch-mlir takes
+    the number of frames for that of one signal."""
+    given = node.shape(0)
+    is_known = known_input(node, 0) is not None and known_result(node) is not None
+    if given is None or is_known or (known_input(node, 2) is None and node.constant(3) is None):
+        return None
+    (length,) = _frame_lengths(node, 0)
+    bins = length // 2 + 1 if node.attribute("onesided", 1) else length
+    if given[2:] == (_COMPLEX,) or length * bins > _MOST:
+        return None
+    body = Body(node.opset)
+    compute = DOUBLE if node.element(0) == DOUBLE else FLOAT
+    batch, whole = body.sizes("signal", given[:2])
+    signal = body.reshape(body.cast("signal", compute), [batch, whole])
+    step = body.reshape(body.cast("step", INT64), [])
+    rest = body("Sub", body.whole(whole), body.integer(length))
+    body.expect(body("GreaterOrEqual", rest, body.integer(0)), "a frame is longer than the signal")
+    count = body("Add", body("Div", rest, step), body.integer(1))
+    frames = body("Range", body.integer(0), count, body.integer(1))
+    starts = body("Mul", body.unsqueeze(frames, 1), step)
     places = body("Add", starts, body.ints(range(length), [1, length]))
-    # If the call has another frame length, places may be out of bounds.
-    framed = body("Gather", signal, body.clamp(places, 0, whole - 1), axis=1)
+    result = _framed(node, body, signal, places, (length, bins), compute)
+    return body.end(y=body.cast(result, node.element(0)))
+
+
+def _framed(
+    node: Node, body: Body, signal: str, places: str, sizes: tuple[int, int], compute: int
+) -> str:
+    """The transforms of the frames of a signal, whose elements are at `places`. `sizes` are the
+    length of a frame and the number of frequencies."""
+    length, bins = sizes
+    framed = body("Gather", signal, places, axis=1)
     if node.has(2):
         framed = body("Mul", framed, body.cast("window", compute))
-    angles = np.outer(np.arange(length), np.arange(made[2])) % length * (2 * np.pi / length)
+    angles = np.outer(np.arange(length), np.arange(bins)) % length * (2 * np.pi / length)
     parts = [
         body.unsqueeze(body("MatMul", framed, body.numbers(matrix, compute)), -1)
         for matrix in (np.cos(angles), -np.sin(angles))
@@ -196,4 +217,5 @@ def _framed(
 FOURIER_REWRITES = (
     Rewrite("DFT", "(x, length, axis) => (y)", _dft, is_last=True),
     Rewrite("STFT", "(signal, step, window, length) => (y)", _stft, is_last=True),
+    Rewrite("STFT", "(signal, step, window, length) => (y)", _stft_of_any_size),
 )

@@ -11,7 +11,7 @@ from itertools import product
 
 from aotc.frontends.onnx.elements import BFLOAT16, DOUBLE, FLOAT, FLOAT16, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result
-from aotc.frontends.onnx.rewrites.body import Body, Rewrite
+from aotc.frontends.onnx.rewrites.body import Body, Rewrite, Size
 
 # The most neighbours that contribute to an element. Antialiasing uses many.
 _MOST_TAPS = 64
@@ -199,8 +199,9 @@ def _nearest(node: Node, body: Body, at: str, size: int) -> str:
     return _inside(body, body.cast(rounded, INT64), size)
 
 
-def _inside(body: Body, index: str, size: int) -> str:
-    return body.clamp(index, 0, size - 1)
+def _inside(body: Body, index: str, size: Size) -> str:
+    last = body("Sub", size, body.integer(1)) if isinstance(size, str) else size - 1
+    return body.clamp(index, 0, last)
 
 
 def _taps(node: Node, size: int, made: int, mode: str, antialias: bool) -> range | None:
@@ -287,10 +288,12 @@ def cubic(body: Body, distance: str, factor: float) -> str:
 
 
 def _grid_sample(node: Node) -> str | None:
-    given, grid, made = known_input(node, 0), known_input(node, 1), known_result(node)
-    if given is None or grid is None or made is None or 0 in given or 0 in made:
+    known, of_grid = node.shape(0), node.shape(1)
+    if known is None or of_grid is None or 0 in known or 0 in of_grid:
         return None
     body = Body(node.opset)
+    given = body.sizes("x", known)
+    grid = body.sizes("grid", [known[0], *of_grid[1:]])
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
         node.attribute("mode", "linear"), node.attribute("mode", "linear")
     )
@@ -298,20 +301,15 @@ def _grid_sample(node: Node) -> str | None:
     compute = element if element == DOUBLE else FLOAT
     spatial, batch, channels = given[2:], given[0], given[1]
     count = len(spatial)
-    places = body.reshape(body.cast("grid", DOUBLE), [batch, -1, count])
-    number = 1
-    for size in grid[1:-1]:
-        number *= size
+    number = body.product(grid[1:-1])
+    places = body.reshape(body.cast("grid", DOUBLE), [batch, number, count])
     # The last coordinate of the grid is that of the first spatial axis.
     ats = [
         _unnormalized(node, body, body.part(places, count - 1 - axis, count - axis, 2), size)
         for axis, size in enumerate(spatial)
     ]
     ats = [body.reshape(at, [batch, number]) for at in ats]
-    flat = 1
-    for size in spatial:
-        flat *= size
-    value = body.reshape("x", [batch, channels, flat])
+    value = body.reshape("x", [batch, channels, body.product(spatial)])
     if mode != "nearest":
         value = body.cast(value, compute)
     neighbours = [
@@ -321,13 +319,13 @@ def _grid_sample(node: Node) -> str | None:
     for taken in product(*neighbours):
         index, weight, is_in = "", "", ""
         for size, (place, own_weight, own_in) in zip(spatial, taken, strict=True):
-            index = body("Add", body("Mul", index, body.integer(size)), place) if index else place
+            index = body("Add", body("Mul", index, body.whole(size)), place) if index else place
             if own_weight:
                 weight = body("Mul", weight, own_weight) if weight else own_weight
             if own_in:
                 is_in = body("And", is_in, own_in) if is_in else own_in
         index = body(
-            "Expand", body.reshape(index, [batch, 1, number]), body.ints([batch, channels, number])
+            "Expand", body.reshape(index, [batch, 1, number]), body.shape([batch, channels, number])
         )
         term = body("GatherElements", value, index, axis=2)
         if is_in:
@@ -338,21 +336,22 @@ def _grid_sample(node: Node) -> str | None:
         if weight:
             term = body("Mul", term, body.reshape(body.cast(weight, compute), [batch, 1, number]))
         result = body("Add", result, term) if result else term
-    result = body.reshape(result, made)
+    result = body.reshape(result, [batch, channels, *grid[1:-1]])
     return body.end(y=result if mode == "nearest" else body.cast(result, element))
 
 
-def _unnormalized(node: Node, body: Body, place: str, size: int) -> str:
+def _unnormalized(node: Node, body: Body, place: str, size: Size) -> str:
     """Converts a coordinate from -1 to 1 to one in elements."""
     one = body("Add", place, body.numbers(1.0, DOUBLE))
     if node.attribute("align_corners", 0):
-        return body("Mul", one, body.numbers((size - 1) / 2, DOUBLE))
-    wide = body("Mul", one, body.numbers(float(size), DOUBLE))
+        half = body("Mul", body.number(size, -1.0), body.numbers(0.5, DOUBLE))
+        return body("Mul", one, half)
+    wide = body("Mul", one, body.number(size))
     return body("Mul", body("Sub", wide, body.numbers(1.0, DOUBLE)), body.numbers(0.5, DOUBLE))
 
 
 def _neighbours(
-    node: Node, body: Body, mode: str, at: str, size: int
+    node: Node, body: Body, mode: str, at: str, size: Size
 ) -> list[tuple[str, str, str]]:
     """The neighbours along an axis: their indices, weights, and whether they are in the input. The
     last is empty if they always are."""
@@ -372,31 +371,30 @@ def _neighbours(
     return found
 
 
-def _placed(node: Node, body: Body, index: str, size: int, weight: str) -> tuple[str, str, str]:
+def _placed(node: Node, body: Body, index: str, size: Size, weight: str) -> tuple[str, str, str]:
     is_in = ""
     if node.attribute("padding_mode", "zeros") == "zeros":
-        zero, last = body.numbers(0.0, DOUBLE), body.numbers(size - 1.0, DOUBLE)
+        zero, last = body.numbers(0.0, DOUBLE), body.number(size, -1.0)
         is_in = body("And", body("GreaterOrEqual", index, zero), body("LessOrEqual", index, last))
     else:
         index = _padded(node, body, index, size)
     # NaN has no integer value.
-    limit = body.numbers(float(size), DOUBLE)
+    limit = body.number(size)
     low = body("Max", index, body.numbers(-1.0, DOUBLE))
     bounded = body("Min", low, limit)
     safe = body("Where", body("IsNaN", index), body.numbers(0.0, DOUBLE), bounded)
     return _inside(body, body.cast(safe, INT64), size), weight, is_in
 
 
-def _padded(node: Node, body: Body, at: str, size: int) -> str:
+def _padded(node: Node, body: Body, at: str, size: Size) -> str:
     """Moves a coordinate outside of the input into it."""
-    zero, last = body.numbers(0.0, DOUBLE), body.numbers(size - 1.0, DOUBLE)
+    zero, last = body.numbers(0.0, DOUBLE), body.number(size, -1.0)
     if node.attribute("padding_mode", "zeros") == "border":
         return body("Min", body("Max", at, zero), last)
-    low, high = (0.0, size - 1.0) if node.attribute("align_corners", 0) else (-0.5, size - 0.5)
-    span = high - low
-    if not span:
-        return body("Mul", at, zero)
-    period = body.numbers(2 * span, DOUBLE)
+    low, less = (0.0, -1.0) if node.attribute("align_corners", 0) else (-0.5, 0.0)
+    # The reflections of a single element are clamped to it.
+    span = body("Max", body.number(size, less), body.numbers(1.0, DOUBLE))
+    period = body("Mul", span, body.numbers(2.0, DOUBLE))
     moved = body("Sub", at, body.numbers(low, DOUBLE))
     turns = body("Floor", body("Div", moved, period))
     inside = body("Sub", moved, body("Mul", turns, period))
