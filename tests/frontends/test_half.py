@@ -62,6 +62,24 @@ def test_sums_are_wide(dtype: Any, precision: float, tmp_path: Path) -> None:
         assert error <= precision, name
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_rows_that_are_longer_than_the_largest_half(is_known: bool, tmp_path: Path) -> None:
+    """Their length is no f16."""
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return functional.layer_norm(x, x.shape[1:]), x.var(1), x.mean(1)
+
+    x = (torch.arange(140_000).reshape(2, 70_000) % 7 + 1).half()
+    exact = [result.numpy() for result in Module()(x.double())]
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    sizes = None if is_known else ({1: torch.export.Dim("n")},)
+    artifact = aotc.torch.build(Module(), (x,), name="long", dynamic_shapes=sizes, **files)
+    eager = [one.astype(np.float16) for one in exact]
+    for ours, known in zip(call(artifact, "long", [x.numpy()], eager), exact, strict=True):
+        np.testing.assert_allclose(ours, known, rtol=4e-3, atol=2e-3)
+
+
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "sigmoid": torch.sigmoid,
     "gelu": functional.gelu,

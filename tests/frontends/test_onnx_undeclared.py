@@ -170,7 +170,8 @@ def test_grids_of_any_size(mode: str, padding: str, align_corners: int, tmp_path
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 20]>'
         " g (float[n,c,h,w] x, float[n,a,b,2] grid) => (float[n,c,a,b] y) { y = GridSample <"
-        f'mode = "{mode}", padding_mode = "{padding}", align_corners = {align_corners}> (x, grid) }}'
+        f'mode = "{mode}", padding_mode = "{padding}", align_corners = {align_corners}>'
+        " (x, grid) }"
     )
     torch = pytest.importorskip("torch", reason="PyTorch has the same operation")
     name = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)

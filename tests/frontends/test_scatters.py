@@ -241,18 +241,49 @@ def test_no_rows(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours, theirs, err_msg=name)
 
 
+ROWS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "index_add": lambda x, i, y: x.index_add(0, i, y, alpha=2),
+    "put": lambda x, i, y: x.index_put((i - 6,), y),
+    "put a number": lambda x, i, y: x.index_put((i,), torch.tensor(3.0)),
+    "sums": lambda x, i, y: x.index_put((i, i), y[:, 0], accumulate=True),
+    "columns": lambda x, i, y: torch.ops.aten.index_put(x.t() + 1, (None, i), y.t()),
+    "booleans": lambda x, i, y: (x > 1).index_put((i,), y > 0, accumulate=True),
+    "rows of booleans": lambda x, i, y: (x > 1).index_add(0, i, y > 0),
+}
+
+
 def test_any_number_of_rows(tmp_path: Path) -> None:
     """Also none."""
     rows = torch.export.Dim("rows")
-    module, x = Scatter(lambda x, i, y: x.index_add(0, i, y, alpha=2)), torch.randn(6, 10)
-    calls = [(x, torch.randint(0, 6, (n,)), torch.randn(n, 10)) for n in (8, 1, 0)]
+    module, x = Scatter(*ROWS.values()), torch.randn(6, 10)
+    # Of several updates of a place, the last one would count, in an order that is not defined.
+    calls = [(x, torch.arange(6)[-n:] if n else torch.arange(0), torch.randn(n, 10)) for n in (5, 0)]
+    calls.append((x, torch.arange(1), torch.randn(1, 10)))
     options: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
     sizes = {"inputs": (None, {0: rows}, {0: rows})}
     artifact = aotc.torch.build(module, calls[0], name="rows", dynamic_shapes=sizes, **options)
     for inputs in calls:
-        (expected,) = (one.numpy() for one in module(*inputs))
-        (got,) = call(artifact, "rows", [one.numpy() for one in inputs], [expected])
-        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+        expected = [one.numpy() for one in module(*inputs)]
+        found = call(artifact, "rows", [one.numpy() for one in inputs], expected)
+        for name, ours, theirs in zip(ROWS, found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def test_sums_of_booleans(tmp_path: Path) -> None:
+    """An even number of true ones is true, too."""
+    functions = (
+        lambda x, i, y: x.index_add(0, i, y),
+        lambda x, i, y: x.index_put((i,), y, accumulate=True),
+        lambda x, i, y: x.scatter_add(0, i.unsqueeze(1).expand(4, 10), y),
+    )
+    inputs = (torch.zeros(6, 10).bool(), torch.tensor([1, 3, 1, 0]), torch.ones(4, 10).bool())
+    module = Scatter(*functions)
+    expected = [one.numpy() for one in module(*inputs)]
+    given = [one.numpy() for one in inputs]
+    for got, one in zip(
+        call(built(module, inputs, tmp_path), "scatters", given, expected), expected, strict=True
+    ):
+        np.testing.assert_array_equal(got, one)
 
 
 ANY_NUMBER: dict[str, Callable[[Any, Any, Any], Any]] = {

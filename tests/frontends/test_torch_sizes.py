@@ -528,3 +528,22 @@ def test_parts_that_are_not_equal(tmp_path: Path) -> None:
 def test_the_order_of_resized_dimensions(ratios: dict[int, float], order: list[int]) -> None:
     """Along the last one, elements are gathered: of few rows, if others become fewer."""
     assert resize_order(ratios) == order
+
+
+def test_variances_of_few_rows(tmp_path: Path) -> None:
+    """Of fewer than the correction there is none."""
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.var(0), x.std(0, correction=2), torch.var_mean(x)[0]
+
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    some = ({0: torch.export.Dim("n", min=0)},)
+    artifact = aotc.torch.build(
+        Module(), (torch.randn(5, 3),), name="variances", dynamic_shapes=some, **files
+    )
+    for count in (0, 1, 2, 7):
+        x = torch.randn(count, 3)
+        eager = [one.numpy() for one in Module()(x)]
+        for got, one in zip(call(artifact, "variances", [x.numpy()], eager), eager, strict=True):
+            np.testing.assert_allclose(got, one, rtol=1e-5)

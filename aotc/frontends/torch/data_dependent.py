@@ -144,6 +144,10 @@ def _index_put(
 
     if any(index is not None and _is_empty(index) for index in indices):
         return x.clone()
+    if accumulate and x.dtype == torch.bool:
+        # The sum of booleans is true if one of them is.
+        counts = torch.ops.aten.index_put.default(x.int(), indices, values.int(), accumulate=True)
+        return counts != 0
     if not any(map(is_mask, indices)):
         return _put_at_unknown(x, indices, values, accumulate)
     indices = _with_masks_of_bool(indices)
@@ -170,21 +174,24 @@ def _index_put(
 def _put_at_unknown(
     x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool
 ) -> Tensor:
-    """`x[index] = values` for a 1-D index whose length depends on values. torch-mlir assumes that
-    the length is at least one."""
-
+    """`x[..., index] = values` for 1-D indices of adjacent dimensions whose length is not known.
+    torch-mlir assumes that the length is at least one, and transposes `x` if these are not its
+    first dimensions."""
+    first = next(place for place, index in enumerate(indices) if index is not None)
+    given = list(indices[first:])
+    while given[-1] is None:
+        given.pop()
     if not all(
-        index is not None and index.dim() == 1 and _depends_on_values(index.shape[0])
-        for index in indices
+        index is not None and index.dim() == 1 and not isinstance(index.shape[0], int)
+        for index in given
     ):
         return NotImplemented
-    index, whole = one_index(indices, x.shape[: len(indices)])
-    row = x.reshape(whole, *x.shape[len(indices) :])
-    shape = [index.shape[0], *row.shape[1:]]
-    places = index.reshape(-1, *[1] * (row.dim() - 1)).expand(shape)
-    values = values.expand(shape)
-    put = row.scatter_add if accumulate else row.scatter
-    return put(0, places, values).reshape(x.shape)
+    behind = first + len(given)
+    index, whole = one_index(given, x.shape[first:behind])
+    rows = x.reshape(*x.shape[:first], whole, *x.shape[behind:])
+    values = values.expand(*x.shape[:first], index.shape[0], *x.shape[behind:])
+    put = rows.index_add if accumulate else rows.index_copy
+    return put(first, index, values).reshape(x.shape)
 
 
 def one_index(indices: Sequence[Tensor | None], sizes: Sequence[Any]) -> tuple[Tensor, Any]:
@@ -202,14 +209,6 @@ def one_index(indices: Sequence[Tensor | None], sizes: Sequence[Any]) -> tuple[T
         is_inside = (index >= 0) & (index < size) & is_inside
         together, whole = together * size + index, whole * size
     return torch.where(is_inside, together, whole), whole
-
-
-def _depends_on_values(size: Any) -> bool:
-    from torch.fx.experimental.symbolic_shapes import (
-        free_unbacked_symbols,
-    )
-
-    return not isinstance(size, int) and bool(free_unbacked_symbols(size))
 
 
 def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:

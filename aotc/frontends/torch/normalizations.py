@@ -33,7 +33,7 @@ def _layer_norm(
 
     axes = list(range(x.dim() - len(shape), x.dim()))
     if not _is_short(x, axes):
-        return NotImplemented
+        return _wide_layer_norm(x, shape, weight, bias, eps)
     difference, mean = _difference(x, axes)
     deviation = torch.rsqrt((difference * difference).mean(axes, keepdim=True) + eps)
     normal = difference * deviation
@@ -42,6 +42,20 @@ def _layer_norm(
     if bias is not None:
         normal = normal + bias.float()
     return normal.to(x.dtype), mean.to(x.dtype), deviation.to(x.dtype)
+
+
+def _wide_layer_norm(
+    x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Any:
+    """torch-mlir divides by the length of a row in the type of the elements, which 16 bits may not
+    represent."""
+    import torch
+
+    if x.dtype not in (torch.float16, torch.bfloat16):
+        return NotImplemented
+    wide = [None if one is None else one.float() for one in (weight, bias)]
+    results = torch.ops.aten.native_layer_norm.default(x.float(), shape, *wide, eps)
+    return tuple(result.to(x.dtype) for result in results)
 
 
 def _variance(
@@ -64,13 +78,29 @@ def _variance_and_mean(
 ) -> Any:
     axes = sorted({axis % x.dim() for axis in dim} if dim and x.dim() else range(x.dim()))
     if not _is_short(x, axes):
-        return NotImplemented
+        return _unbiased(x, axes, 1 if correction is None else correction, keepdim=keepdim)
     difference, mean = _difference(x, axes)
     count = math.prod(x.shape[axis] for axis in axes) - (1 if correction is None else correction)
     if count <= 0:
         return NotImplemented
     variance = (difference * difference).sum(axes, keepdim=keepdim) / count
     return variance.to(x.dtype), (mean if keepdim else mean.squeeze(axes)).to(x.dtype)
+
+
+def _unbiased(x: Tensor, axes: Sequence[int], correction: float, *, keepdim: bool) -> Any:
+    """The variance of rows of a number of elements that is not known. torch-mlir divides by a
+    negative number if there are fewer than `correction`."""
+    import torch
+
+    count = math.prod(x.shape[axis] for axis in axes)
+    if not correction or isinstance(count, int):
+        return NotImplemented
+    both = torch.ops.aten.var_mean.correction
+    # The count may be too large for a float of 16 bits.
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    variance, mean = both(wide, axes, correction=0, keepdim=keepdim)
+    variance = variance * count / torch.sym_max(count - correction, 0)
+    return variance.to(x.dtype), mean.to(x.dtype)
 
 
 def _is_short(x: Tensor, axes: Sequence[int]) -> bool:

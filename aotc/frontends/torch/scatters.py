@@ -191,17 +191,20 @@ def _rows_of(x: Tensor, dim: int, index: Tensor) -> list[Any]:
 def _has_kernel(x: Tensor, reduce: str) -> bool:
     """Whether aotc's operator supports the reduction for this dtype. In its text unsigned integers
     are signless, so only reductions that do not depend on the sign are supported for them. Booleans
-    have no reduction."""
+    have sums alone."""
     import torch
 
     if x.dtype in (torch.uint8, torch.bool):
-        return reduce == "" or (reduce in ("sum", "prod") and x.dtype == torch.uint8)
+        return reduce in ("", "sum") or (reduce == "prod" and x.dtype == torch.uint8)
     return reduce in _OPERATIONS
 
 
 def _call(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
     import torch
 
+    if x.dtype == torch.bool and reduce == "sum":
+        # It is true if one of them is.
+        return _call(x.int(), dim, index, source.int(), reduce) != 0
     operator = _operators().scatter.default
     return operator(source.to(x.dtype), index.to(torch.int64), x, dim, reduce)
 
