@@ -376,6 +376,11 @@ REFUSED = {
         { [first] y = Resize <mode: string = "nearest"> (x, , s) }""",
         "onnx.Resize 'first': scales that are not positive, or beyond 2^31, have no lowering",
     ),
+    "a scale whose product is rounded up": (
+        """net (float[1, 1, 4, 10] x) => (float[1, 1, c, d] y) <float[4] s = {1.0, 1.0, 1.0, 1.3}>
+        { [first] y = Resize <mode: string = "linear"> (x, , s) }""",
+        "onnx.Resize 'first': scales whose size is not that of onnx's inference have no lowering",
+    ),
     "repeats that are negative": (
         "net (float[2] x) => (float[m] y) <int64[1] r = {-1}> { [first] y = Tile (x, r) }",
         "onnx.Tile 'first'",

@@ -257,7 +257,9 @@ def test_any_number_of_rows(tmp_path: Path) -> None:
     rows = torch.export.Dim("rows")
     module, x = Scatter(*ROWS.values()), torch.randn(6, 10)
     # Of several updates of a place, the last one would count, in an order that is not defined.
-    calls = [(x, torch.arange(6)[-n:] if n else torch.arange(0), torch.randn(n, 10)) for n in (5, 0)]
+    calls = [
+        (x, torch.arange(6)[-n:] if n else torch.arange(0), torch.randn(n, 10)) for n in (5, 0)
+    ]
     calls.append((x, torch.arange(1), torch.randn(1, 10)))
     options: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
     sizes = {"inputs": (None, {0: rows}, {0: rows})}

@@ -72,3 +72,25 @@ func.func @views(%x: memref<?xf32>, %n: index) -> (memref<4xf32, strided<[1], of
 // CHECK-LABEL: func.func @views
 // CHECK:         cf.assert %{{.*}}, "the sizes of 'argument 0' do not fit: expected 6 <= argument 0.shape[0]"
 // CHECK:         cf.assert %{{.*}}, "sizes that depend on values and sizes of 'argument 0' do not fit memref.expand_shape"
+
+// What is cast to an unranked type keeps its sizes.
+func.func @unranked(%x: memref<?xf32>) -> memref<8xf32> {
+  %any = memref.cast %x : memref<?xf32> to memref<*xf32>
+  %known = memref.cast %any : memref<*xf32> to memref<8xf32>
+  return %known : memref<8xf32>
+}
+// CHECK-LABEL: func.func @unranked
+// CHECK:         cf.assert %{{.*}}, "'argument 0' has another size in dimension 0 than 8"
+// CHECK:         memref.cast %arg0 : memref<?xf32> to memref<8xf32>
+
+// The last element of no elements is nowhere.
+func.func @reversed(%x: memref<?xf32>) -> memref<?xf32, strided<[-1], offset: ?>> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  %last = arith.subi %n, %c1 : index
+  %view = memref.subview %x[%last] [%n] [-1] : memref<?xf32> to memref<?xf32, strided<[-1], offset: ?>>
+  return %view : memref<?xf32, strided<[-1], offset: ?>>
+}
+// CHECK-LABEL: func.func @reversed
+// CHECK:         cf.assert %{{.*}}, "the sizes of 'argument 0' do not fit: expected 0 <= -1*argument 0.shape[0] + argument 0.shape[0]*argument 0.shape[0]"

@@ -18,6 +18,7 @@ from aotc.frontends.onnx.elements import (
 )
 from aotc.frontends.onnx.nodes import Node, sizes, walk
 from aotc.frontends.onnx.rewrites.runtime_values import REDUCTIONS
+from aotc.frontends.onnx.rewrites.sampling import is_rounded_up
 
 # The exclusive limit of a tensor's bytes: addresses have 47 bits.
 _MOST_BYTES = 1 << 47
@@ -296,6 +297,11 @@ REFUSALS = (
     ),
     Refusal(
         "Resize", _has_no_scale, "scales that are not positive, or beyond 2^31, have no lowering"
+    ),
+    Refusal(
+        "Resize",
+        is_rounded_up,
+        "scales whose size is not that of onnx's inference have no lowering; give it the sizes",
     ),
     Refusal("Resize", _is_uneven, "align_corners with scales that do not divide has no lowering"),
     *(

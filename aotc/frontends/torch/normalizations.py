@@ -99,7 +99,8 @@ def _unbiased(x: Tensor, axes: Sequence[int], correction: float, *, keepdim: boo
     # The count may be too large for a float of 16 bits.
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     variance, mean = both(wide, axes, correction=0, keepdim=keepdim)
-    variance = variance * count / torch.sym_max(count - correction, 0)
+    larger: Any = torch.sym_max
+    variance = variance * count / larger(count - correction, 0)
     return variance.to(x.dtype), mean.to(x.dtype)
 
 

@@ -87,6 +87,8 @@ class _Checks:
         self._is_asked: set[Comparison] = set()
 
     def run(self) -> None:
+        for cast in ops.find(self._function, *_CASTS):
+            _skip_unranked(self._source, cast)
         for operation in self._operations():
             if operation.name == "cf.assert":
                 if self._is_imported:
@@ -184,6 +186,23 @@ class _Checks:
         if not isinstance(atom, Other):
             return True
         return atom.dimension is None and atom.value.owner == self._block
+
+
+def _skip_unranked(source: Source, cast: Any) -> None:
+    """Lets a cast from an unranked type read what was cast to that, whose sizes are known."""
+    inner = ops.defining(cast.operands[0])
+    if inner is None or inner.name != cast.name:
+        return
+    given, made = inner.operands[0], cast.results[0]
+    if isinstance(inner.results[0].type, _SHAPED) or not isinstance(made.type, _SHAPED):
+        return
+    cast.operands[0] = given
+    try:
+        cast.verify()
+    except ir.MLIRError:
+        cast.operands[0] = inner.results[0]
+        what = f"{given.type} is cast to {made.type}, which has another shape"
+        raise input_error(source, [(cast.location, what)]) from None
 
 
 def _selecting(division: Any) -> list[Any]:
@@ -332,6 +351,7 @@ def _is_any_number(number: Polynomial) -> bool:
     return any(isinstance(atom, Other) and atom.dimension is None for atom in number.atoms())
 
 
+_CASTS = ("memref.cast", "tensor.cast")
 _VIEWS = ("memref.cast", "memref.expand_shape", "memref.subview")
 _COPIES = ("memref.copy", "bufferization.materialize_in_destination")
 
@@ -451,7 +471,11 @@ def _of_slices(sizes: Sizes, operation: Any) -> Iterator[Comparison]:
     offsets, asked, strides = mixed_polynomials(sizes, operation)
     for dimension, (offset, size, stride) in enumerate(zip(offsets, asked, strides, strict=True)):
         available = sizes.of(whole, dimension)
-        yield "sle", _ZERO, offset
+        at_start: Comparison = ("sle", _ZERO, offset)
+        if not sizes.holds(at_start) and not any(map(_is_any_number, (offset, size))):
+            # A slice without elements is anywhere.
+            at_start = ("sle", _ZERO, offset.times(size))
+        yield at_start
         yield "sle", _ZERO, size
         last = offset.plus(size.minus(_ONE).times(stride))
         known = stride.known()

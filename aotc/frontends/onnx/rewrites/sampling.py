@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
+
 from aotc.frontends.onnx.elements import BFLOAT16, DOUBLE, FLOAT, FLOAT16, INT64
 from aotc.frontends.onnx.nodes import Node, known_input, known_result
 from aotc.frontends.onnx.rewrites.body import Body, Rewrite, Size
@@ -29,6 +31,8 @@ _REPEATS = {
 def _resize(node: Node) -> str | None:
     given, made = known_input(node, 0), known_result(node)
     if given is None or made is None or 0 in given or 0 in made or node.opset < 11:
+        return None
+    if is_rounded_up(node):
         return None
     rank = len(given)
     axes = [axis % rank for axis in node.attribute("axes", range(rank))]
@@ -73,6 +77,20 @@ def _resize(node: Node) -> str | None:
             filler = body.cast(filler, element)
         value = body("Where", outside, filler, value)
     return body.end(y=body.cast(value, element) if is_float else value)
+
+
+def is_rounded_up(node: Node) -> bool:
+    """Whether onnx infers a size for a scale of Resize that is less than the one at run time, which
+    is a product of floats of 32 bits."""
+    scales, shape = node.constant(2), node.shape(0)
+    if scales is None or shape is None:
+        return False
+    axes = node.attribute("axes", range(len(shape)))
+    sizes = [(scale, shape[axis]) for scale, axis in zip(scales, axes, strict=False)]
+    return any(
+        size is not None and int(np.float32(scale) * np.float32(size)) > int(float(scale) * size)
+        for scale, size in sizes
+    )
 
 
 def _scales(
