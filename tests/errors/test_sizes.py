@@ -235,3 +235,13 @@ def test_buffers_that_fit(library: Any) -> None:
     copied = np.zeros(8, np.float32)
     library.copy(numbers(8), copied)
     assert copied.tolist() == numbers(8).tolist()
+
+
+def test_an_unranked_buffer_that_is_cast_to_another_shape() -> None:
+    text = f"""func.func @f(%x: memref<4xf32>) -> memref<8xf32> {ENTRY} {{
+  %any = memref.cast %x : memref<4xf32> to memref<*xf32>
+  %y = memref.cast %any : memref<*xf32> to memref<8xf32>
+  return %y : memref<8xf32>
+}}"""
+    with pytest.raises(aotc.InputError, match="memref<4xf32> is cast to memref<8xf32>"):
+        aotc.build(text, emit="host-mlir")
