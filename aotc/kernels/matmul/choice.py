@@ -467,13 +467,20 @@ def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple
         ]
         if clocks[0] < clocks[1]:
             found.insert(0, own)
-    if found and not problem.is_near:
-        last = found[-1]
-        few = last.family.few_tiles(last.problem)
-        if few is not None:
-            variant, most, _ = few
-            found.insert(0, replace(last, variant=variant, most_tiles=most, unknown=TINY))
+    if not problem.is_near:
+        found = [*_of_few_image_tiles(found), *found]
     return tuple(found)
+
+
+def _of_few_image_tiles(choices: Sequence[Choice]) -> list[Choice]:
+    """The kernel for C of few tiles that copies most at once, in front of these for any GPU, the
+    last of which is for any address."""
+    several = [
+        replace(one, variant=few.variant, most_tiles=few.most_tiles, unknown=TINY)
+        for one in reversed(choices)
+        if one.target == ANY_GPU and (few := one.family.few_tiles(one.problem)) is not None
+    ]
+    return sorted(several, key=lambda one: -one.variant.copy_bytes)[:1]
 
 
 def _implicit_on_hopper(problem: ImplicitGemm) -> Choice | None:

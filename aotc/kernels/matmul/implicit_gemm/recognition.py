@@ -34,15 +34,22 @@ _NAMES = "abc"
 
 
 class _Operand(Struct, frozen=True):
-    """A buffer, its strides in elements (None: unknown), and the moves of each loop in it."""
+    """A buffer, its strides in elements (None: unknown), known divisors of these, and the moves of
+    each loop in it. `is_contiguous`: the strides do not increase from one dimension to the next."""
 
     value: Any
     strides: tuple[int | None, ...]
+    divisors: tuple[int, ...]
+    is_contiguous: bool
     moves: tuple[Moves, ...]
 
     def step(self, loop: int) -> int | None:
         """The stride of the loop in elements; 0 if it does not move in the operand."""
         return step_of(self.strides, self.moves[loop])
+
+    def divisor(self, loop: int) -> int:
+        """A known divisor of the loop's stride."""
+        return math.gcd(*(self.divisors[at] * factor for at, factor in self.moves[loop]))
 
 
 def recognise_implicit_gemm(
@@ -80,13 +87,18 @@ def _operand(value: Any, map_: Any, count: int) -> _Operand | None:
             return None
         for loop, factor in factors.items():
             moves[loop].append((dimension, factor))
-    strides, _ = type_.get_strides_and_offset()
+    found, _ = type_.get_strides_and_offset()
     unknown = ir.ShapedType.get_dynamic_stride_or_offset()
-    return _Operand(
-        value,
-        tuple(None if stride == unknown else int(stride) for stride in strides),
-        tuple(map(tuple, moves)),
+    strides = tuple(None if stride == unknown else int(stride) for stride in found)
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank))
+    is_contiguous = bool(type_.layout == identity)
+    # An unknown stride of a contiguous buffer is a multiple of the known sizes behind it.
+    sizes = [1 if type_.is_dynamic_dim(at) else int(type_.shape[at]) for at in range(type_.rank)]
+    divisors = tuple(
+        (math.prod(sizes[at + 1 :]) if is_contiguous else 1) if stride is None else stride
+        for at, stride in enumerate(strides)
     )
+    return _Operand(value, strides, divisors, is_contiguous, tuple(map(tuple, moves)))
 
 
 def _factors(expression: Any) -> dict[int, int] | None:
@@ -253,11 +265,17 @@ def _is_near(operand: _Operand, loops: dict[int, Loop], k_loops: Sequence[int]) 
 
 def _ordered(operand: _Operand, loops: Sequence[int]) -> list[int]:
     """The loops by their strides in the operand, the slowest first; in their own order if a stride
-    is unknown."""
-    steps = [operand.step(loop) for loop in loops]
-    if None in steps:
+    is unknown, unless the operand is contiguous."""
+    steps = {loop: operand.step(loop) for loop in loops}
+    if None in steps.values() and not operand.is_contiguous:
         return list(loops)
-    return sorted(loops, key=lambda loop: -(operand.step(loop) or 0))
+
+    def order(loop: int) -> tuple[float, int]:
+        # Of a contiguous buffer, unknown strides are those of the first dimensions.
+        step, first = steps[loop], min((at for at, _ in operand.moves[loop]), default=0)
+        return (-math.inf, first) if step is None else (-step, 0)
+
+    return sorted(loops, key=order)
 
 
 def _alignment(operand: _Operand, loops: dict[int, Loop], role: Sequence[int]) -> int:
@@ -266,9 +284,9 @@ def _alignment(operand: _Operand, loops: dict[int, Loop], role: Sequence[int]) -
     size = ELEMENT_BYTES[str(operand.value.type.element_type)]
     steps = {number: operand.step(number) for number in loops if loops[number].size != 1}
     *outer, last = role
-    if steps.get(last, 1) != 1 or None in steps.values():
+    if steps.get(last, 1) != 1:
         return size
-    others = [step for number, step in steps.items() if number not in role]
+    others = [operand.divisor(number) for number in steps if number not in role]
     # Loops that are contiguous with the inner ones extend the run.
     run = loops[last].size
     is_one = True
@@ -278,8 +296,7 @@ def _alignment(operand: _Operand, loops: dict[int, Loop], role: Sequence[int]) -
         if is_one and run is not None:
             run = None if extent is None else run * extent
         else:
-            others.append(steps[number])
+            others.append(operand.divisor(number))
     if run is None:
         return size
-    known = [step for step in others if step is not None]
-    return math.gcd(_WIDEST_ACCESS, run * size, *(step * size for step in known))
+    return math.gcd(_WIDEST_ACCESS, run * size, *(step * size for step in others))
