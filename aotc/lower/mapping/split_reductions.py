@@ -58,7 +58,6 @@ _LEAST_PARTS, _MOST_PARTS, _MOST_SEQUENTIAL = 4, 1 << 11, 1 << 8
 _MOST_OF_UNKNOWN = 1 << 9
 
 
-
 class _Parts(Struct, frozen=True):
     """How the loops along the rows of an scf.parallel are divided.
 
@@ -416,9 +415,7 @@ def _split_reduction(
 
     def combine(row: Sequence[Any], values: dict[Any, Any]) -> Sequence[Any]:
         inits = [values.get(a.init, a.init) for a in columns.accumulators]
-        return _reduce(
-            columns, [(0, count)], inits, lambda n: partial.load(found.place(n[0], row))
-        )
+        return _reduce(columns, [(0, count)], inits, lambda n: partial.load(found.place(n[0], row)))
 
     with ir.InsertionPoint(loop):
         sizes, count = found.sizes(columns), found.count
