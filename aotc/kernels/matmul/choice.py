@@ -248,14 +248,14 @@ def _at_any_address(
     problem: Problem, families: Sequence[MatmulFamily[Any]], chips: Sequence[Chip]
 ) -> list[Choice]:
     """The kernels for matrices at any address, the last of which is for any sizes. Rows of unknown
-    length are as likely as not to be unaligned, whatever the size of C: they have all that the
-    sizes have."""
+    length are as likely as not to be unaligned: they have a kernel for C of few tiles, too."""
     families = [family for family in families if family.takes_any_address]
     found = _best(_without_alignment(problem), families, ANY_GPU, chips)
     if _has_open_rows(problem):
         return _for_any_tile_count(found[-1:])
     if any(one.pitch is None for one in (problem.a, problem.b, problem.c)):
-        return [*found[:-1], *_for_any_tile_count(found[-1:])]
+        few = [one for one in found[:-1] if one.most_tiles]
+        return [*few, *_for_any_tile_count(found[:1])]
     return _for_any_tile_count(found[:1])
 
 
