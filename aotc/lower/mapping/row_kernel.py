@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,7 +70,7 @@ def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
             if not plan.has_lanes:
                 _launch_by_length(plan, launch)
                 return
-            length = _length(plan)
+            length = _length(plan.columns)
             create_either(
                 are_for_lanes(length, count),
                 lambda: launch_lanes(length),
@@ -85,14 +86,18 @@ def launch_rows(loop: Any, plan: RowPlan, overlaps: Overlaps) -> None:
     ops.erase(loop)
 
 
-def _length(plan: RowPlan) -> Any:
-    """The number of columns, which the host knows, at the insertion point."""
-    # Constants may be defined in the loop, so they are created again for the host.
-    bounds = [
-        [ops.constant_index(v) if isinstance(v, int) else v for v in one]
-        for one in plan.columns[0].normal_bounds
-    ]
-    return product([Dimension.of(*one) for one in bounds])
+def _length(columns: Sequence[Columns]) -> Any:
+    """The largest number of columns of these loops, which the host knows, at the insertion
+    point."""
+    lengths: dict[tuple[Any, ...], Any] = {}
+    for item in columns:
+        # Constants may be defined in the loop, so they are created again for the host.
+        bounds = [
+            [ops.constant_index(v) if isinstance(v, int) else v for v in one]
+            for one in item.normal_bounds
+        ]
+        lengths.setdefault(item.normal_bounds, product([Dimension.of(*one) for one in bounds]))
+    return functools.reduce(functools.partial(ops.index_op, "arith.maxui"), lengths.values())
 
 
 def _launch_by_length(plan: RowPlan, launch: Callable[[Kept | None], None]) -> None:
@@ -100,7 +105,7 @@ def _launch_by_length(plan: RowPlan, launch: Callable[[Kept | None], None]) -> N
     if len(plan.forms) == 1:
         launch(plan.forms[0])
         return
-    length = _length(plan)
+    length = _length(plan.columns[:1])
 
     def choose(forms: Sequence[Kept | None]) -> None:
         first, *others = forms

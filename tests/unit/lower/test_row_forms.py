@@ -230,3 +230,42 @@ def test_lanes(tmp_path: Path) -> None:
         np.testing.assert_array_equal(has, (had > 2).any(1))
         np.testing.assert_allclose(x, had / exact[:, None].astype(np.float32), rtol=1e-6)
         np.testing.assert_array_equal(y, x.astype(np.float16))
+
+
+def test_rows_that_are_longer_than_what_is_reduced(tmp_path: Path) -> None:
+    """The longest loop decides how many threads a row has, as that of an image that is scaled by a
+    product of four numbers."""
+    text = """\
+func.func @f(%x: memref<?x4xf32>, %y: memref<?x?xf32>) attributes {llvm.emit_c_interface} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  %rows = memref.dim %x, %c0 : memref<?x4xf32>
+  %n = memref.dim %y, %c1 : memref<?x?xf32>
+  scf.parallel (%i) = (%c0) to (%rows) step (%c1) {
+    %sum = scf.for %j = %c0 to %c4 step %c1 iter_args(%s = %zero) -> (f32) {
+      %v = memref.load %x[%i, %j] : memref<?x4xf32>
+      %next = arith.addf %s, %v : f32
+      scf.yield %next : f32
+    }
+    scf.parallel (%j) = (%c0) to (%n) step (%c1) {
+      %v = memref.load %y[%i, %j] : memref<?x?xf32>
+      %w = arith.mulf %v, %sum : f32
+      memref.store %w, %y[%i, %j] : memref<?x?xf32>
+    }
+  }
+  return
+}
+"""
+    module, library = build_for_gpus(text, tmp_path)
+    host = module[: module.index("gpu.module")]
+    (chosen,) = [line for line in host.splitlines() if "arith.maxui" in line and "%c4" in line]
+    length = chosen.split("=")[0].strip()
+    assert f"arith.cmpi ule, {length}," in host
+    random = np.random.default_rng(4)
+    for rows, columns in ((3, 1), (5, 5000), (1200, 9)):
+        x, y = (random.random((rows, size)).astype(np.float32) for size in (4, columns))
+        expected = y * x.sum(1, keepdims=True)
+        library.call("f", x, y)
+        np.testing.assert_allclose(y, expected, rtol=1e-5)
