@@ -64,7 +64,7 @@ def decompositions() -> dict[Any, Any]:
         **gradient_decompositions(aten),
         **grid_decompositions(aten, table),
         **normalization_decompositions(aten),
-        **pad_decompositions(aten),
+        **pad_decompositions(aten, table),
         **pool_decompositions(aten),
         **quotient_decompositions(aten),
         **resampling_decompositions(aten, table),

@@ -11,12 +11,13 @@ from typing import Any
 Tensor = Any
 
 
-def pad_decompositions(aten: Any) -> dict[Any, Any]:
+def pad_decompositions(aten: Any, known: dict[Any, Any]) -> dict[Any, Any]:
+    """`known` has PyTorch's decompositions, which pad by amounts that are computed or negative."""
     made = {aten.constant_pad_nd.default: _pad}
     for kind, edges in (("reflection", _mirrored), ("replication", _repeated)):
         for rank in (1, 2, 3):
             operator = getattr(aten, f"{kind}_pad{rank}d").default
-            made[operator] = functools.partial(_pad_by_edges, edges)
+            made[operator] = functools.partial(_pad_by_edges, edges, known[operator])
     return made
 
 
@@ -39,15 +40,16 @@ def _pad(x: Tensor, pads: Sequence[Any], value: float = 0) -> Tensor:
 
 def _pad_by_edges(
     edges: Callable[[Tensor, int, int, int], tuple[Tensor, Tensor]],
+    pads_otherwise: Callable[[Tensor, Sequence[Any]], Tensor],
     x: Tensor,
     padding: Sequence[Any],
 ) -> Tensor:
-    """Pads each dimension by `edges` of the tensor, a dimension, and the amounts. Returns
-    NotImplemented unless all amounts are known and not negative."""
+    """Pads each dimension by `edges` of the tensor, a dimension, and the amounts, if all amounts
+    are known and not negative."""
     import torch
 
     if not all(isinstance(pad, int) and pad >= 0 for pad in padding):
-        return NotImplemented
+        return pads_otherwise(x, padding)
     for number, amounts in enumerate(zip(padding[::2], padding[1::2], strict=True), start=1):
         if any(amounts):
             before, behind = edges(x, -number, *amounts)

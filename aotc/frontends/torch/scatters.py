@@ -70,6 +70,10 @@ def _scatter_reduce(
         # torch-mlir's own lowering crashes for a negative dimension.
         dim += max(x.dim(), 1)
         return torch.scatter_reduce(x, dim, index, src, reduce, include_self=include_self)
+    if x.dtype == torch.bool and reduce in ("amax", "amin"):
+        # Of signed integers of one bit, true is the smaller one.
+        numbers = (x.to(torch.int32), dim, index, src.to(torch.int32), reduce)
+        return torch.scatter_reduce(*numbers, include_self=include_self).to(torch.bool)
     if include_self and _has_kernel(x, reduce):
         return _scatter(x, dim, index, src, reduce)
     if x.dim() == 0 or not _has_kernel(x, "sum" if reduce == "mean" else reduce):

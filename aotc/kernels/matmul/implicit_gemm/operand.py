@@ -143,7 +143,8 @@ def _coalesced(modes: Sequence[Mode]) -> list[Mode]:
 
 def _contiguous(memref: Value, name: str, loops: Iterable[Loop]) -> set[tuple[Loop, Loop]]:
     """The pairs of loops that together go through two dimensions of an operand, the second one
-    faster, whose elements are contiguous."""
+    faster, whose elements are contiguous. The second one has as many iterations as its dimension
+    has elements. (An image may be larger than what its windows cover, even those of one pixel.)"""
     type_ = ir.MemRefType(memref.type)
     if type_.layout != ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank)):
         return set()
@@ -154,9 +155,15 @@ def _contiguous(memref: Value, name: str, loops: Iterable[Loop]) -> set[tuple[Lo
     whole = {
         dimension: loop
         for dimension, (loop, *others) in along.items()
-        if not others and getattr(loop, name) == ((dimension, 1),)
+        if not others
+        and getattr(loop, name) == ((dimension, 1),)
+        and (loop.source == (name, dimension) or loop.size == type_.shape[dimension])
     }
-    return {(loop, whole[at + 1]) for at, loop in whole.items() if at + 1 in whole}
+    return {
+        (loop, whole[at + 1])
+        for at, (loop, *others) in along.items()
+        if not others and getattr(loop, name) == ((at, 1),) and at + 1 in whole
+    }
 
 
 def _row_of_elements(b: Builder, memref: Value, begin: Number, extent: Number) -> Value:
