@@ -35,6 +35,8 @@ class Pools(torch.nn.Module):
             functional.avg_pool3d(x, 2),
             functional.pad(x, (-1, -2, -1, 0)),
             functional.pad(x, (0, 0, 3, -2, -1, 0), value=1.5),
+            functional.pad(x, (-1, 2, 1, 1), mode="reflect"),
+            functional.pad(x, (-1, -2, 1, 0), mode="replicate"),
             functional.fold(functional.unfold(x, 3, padding=1), (6, 7), 3, padding=1),
         )
 
@@ -137,3 +139,23 @@ def test_a_convolution_that_is_added_to_a_pool(tmp_path: Path) -> None:
     with torch.no_grad():
         torch.testing.assert_close(built(x[:1], y[:1]), module(x[:1], y[:1]), rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(built(x, y), module(x, y), rtol=1e-4, atol=1e-5)
+
+
+def test_pads_to_multiples(tmp_path: Path) -> None:
+    """By amounts that depend on the size of an image."""
+
+    class Padded(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            behind = (0, -x.shape[3] % 4, 0, -x.shape[2] % 4)
+            return [functional.pad(x, behind, mode=one) for one in ("reflect", "replicate")]
+
+    some = ({2: torch.export.Dim("h", min=5), 3: torch.export.Dim("w", min=5)},)
+    files: dict[str, Any] = {"emit": "shared", "out": f"{tmp_path}/", "chips": "sm_80"}
+    given = (torch.randn(1, 2, 9, 11),)
+    artifact = aotc.torch.build(Padded(), given, name="padded", dynamic_shapes=some, **files)
+    for height, width in ((9, 11), (8, 5), (6, 16)):
+        x = torch.randn(1, 2, height, width)
+        expected = [one.numpy() for one in Padded()(x)]
+        found = call(artifact, "padded", [x.numpy()], expected)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)

@@ -271,14 +271,20 @@ def test_any_number_of_rows(tmp_path: Path) -> None:
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-def test_sums_of_booleans(tmp_path: Path) -> None:
-    """An even number of true ones is true, too."""
+def test_booleans(tmp_path: Path) -> None:
+    """An even number of true ones is true, too, and true is the larger one."""
     functions = (
         lambda x, i, y: x.index_add(0, i, y),
         lambda x, i, y: x.index_put((i,), y, accumulate=True),
         lambda x, i, y: x.scatter_add(0, i.unsqueeze(1).expand(4, 10), y),
+        lambda x, i, y: x.scatter_reduce(0, i.unsqueeze(1).expand(4, 10), y, "amax"),
+        lambda x, i, y: (~x).scatter_reduce(0, i.unsqueeze(1).expand(4, 10), ~y, "amin"),
+        lambda x, i, y: x.scatter_reduce(
+            0, i.unsqueeze(1).expand(4, 10), y, "amin", include_self=False
+        ),
     )
     inputs = (torch.zeros(6, 10).bool(), torch.tensor([1, 3, 1, 0]), torch.ones(4, 10).bool())
+    inputs[2][2, ::2] = False
     module = Scatter(*functions)
     expected = [one.numpy() for one in module(*inputs)]
     given = [one.numpy() for one in inputs]

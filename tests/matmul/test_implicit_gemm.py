@@ -13,7 +13,7 @@ import pytest
 from helpers.command import build_here
 from helpers.guarded import at_end_of_page
 from helpers.kernel_targets import kernel_targets
-from helpers.native import Library, build_library
+from helpers.native import Library, build_for_gpus, build_library
 from helpers.shared import made_once, shared_folder
 from matmul.contracted import Contraction, convolution
 from matmul.scalar_products import entry
@@ -535,3 +535,26 @@ func.func @convolve(%x: tensor<2x16x14x14xf32>, %w: tensor<32x16x3x3xf32>)
     padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::2, ::2]
     np.testing.assert_allclose(y, np.einsum("nchwpq,fcpq->nfhw", windows, w), rtol=0, atol=1e-5)
+
+
+def test_images_that_are_larger_than_their_windows(tmp_path: Path) -> None:
+    """Loops are merged if the second one goes through all of its dimension: not of an image, which
+    may be larger than what windows of one pixel cover."""
+    text = """
+func.func @f(%x: memref<?x?x?x8xf32>, %w: memref<1x3x8x16xf32>, %y: memref<?x?x?x16xf32>)
+    attributes {llvm.emit_c_interface} {
+  linalg.conv_2d_nhwc_hwcf
+    ins(%x, %w : memref<?x?x?x8xf32>, memref<1x3x8x16xf32>) outs(%y : memref<?x?x?x16xf32>)
+  return
+}
+"""
+    module, library = build_for_gpus(text, tmp_path)
+    assert "implicit_gemm" in module
+    random = np.random.default_rng(0)
+    for height, width in ((6, 8), (7, 8), (7, 9)):
+        x = random.standard_normal((2, height, width, 8)).astype(np.float32)
+        w = random.standard_normal((1, 3, 8, 16)).astype(np.float32)
+        y = np.zeros((2, 6, 6, 16), np.float32)
+        library.call("f", x, w, y)
+        windows = (x[:, :6, at : at + 6] @ w[0, at] for at in range(3))
+        np.testing.assert_allclose(y, sum(windows), rtol=1e-4, atol=1e-5)

@@ -85,8 +85,8 @@ class Layout:
 
 class Operand:
     """A, B or C as a buffer of one dimension, and the layouts of the problem's loops in it: those
-    of the batch, of M, of N and of K. `for_gpu`: a GPU's kernel computes offsets; its loops that
-    are contiguous have one mode, even if their sizes are unknown."""
+    of the batch, of M, of N and of K. `for_gpu`: a GPU's kernel computes offsets; loops that are
+    known to be contiguous have one mode, even if their sizes are unknown."""
 
     def __init__(
         self,
