@@ -35,7 +35,7 @@ _NAMES = "abc"
 
 class _Operand(Struct, frozen=True):
     """A buffer, its strides in elements (None: unknown), known divisors of these, and the moves of
-    each loop in it. `is_contiguous`: the strides do not increase from one dimension to the next."""
+    each loop in it. `is_contiguous`: its elements are, in the order of its dimensions."""
 
     value: Any
     strides: tuple[int | None, ...]
