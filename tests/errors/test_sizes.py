@@ -108,6 +108,10 @@ func.func @windows(%x: memref<?xf32>, %k: memref<?xf32>, %y: memref<?xf32>) {ENT
   linalg.conv_1d ins(%x, %k : memref<?xf32>, memref<?xf32>) outs(%y : memref<?xf32>)
   return
 }}
+func.func @points(%x: memref<?xf32>, %k: memref<1xf32>, %y: memref<?xf32>) {ENTRY} {{
+  linalg.conv_1d ins(%x, %k : memref<?xf32>, memref<1xf32>) outs(%y : memref<?xf32>)
+  return
+}}
 """
 MOST = 2**63 - 1
 
@@ -189,6 +193,11 @@ REFUSED = {
         (ones(8), ones(3), ones(7)),
         r"expected k.shape\[0\] \+ y.shape\[0\] \+ -1 <= x.shape\[0\]",
     ),
+    "windows of one element in more than they cover": (
+        "points",
+        (ones(8), ones(1), ones(7)),
+        "'x' has another size in dimension 0 than 'y' in dimension 0",
+    ),
 }
 
 
@@ -232,6 +241,9 @@ def test_buffers_that_fit(library: Any) -> None:
     sums = np.zeros(6, np.float32)
     library.windows(numbers(8), ones(3), sums)
     assert sums.tolist() == [3, 6, 9, 12, 15, 18]
+    sums[:] = 1
+    library.points(numbers(6), ones(1), sums)
+    assert sums.tolist() == [1, 2, 3, 4, 5, 6]
     copied = np.zeros(8, np.float32)
     library.copy(numbers(8), copied)
     assert copied.tolist() == numbers(8).tolist()

@@ -379,22 +379,40 @@ def _of_loops(sizes: Sizes, operation: Any, is_imported: bool) -> Iterator[Compa
         for dimension, result in enumerate(map_.results):
             size = sizes.of(operand, dimension)
             if not isinstance(result, ir.AffineDimExpr):
-                others.append((result, map_.n_dims, size))
+                others.append((result, map_, size, operand.type))
             elif result.position not in extents:
                 extents[result.position] = size
             else:
                 yield "eq", extents[result.position], size
-    for result, count, size in others:
+    units = {loop for loop, extent in extents.items() if extent == _ONE}
+    for result, map_, size, type_ in others:
+        loops = range(map_.n_dims)
         if isinstance(result, ir.AffineConstantExpr):
             yield "sle", Polynomial.number(result.value + 1), size
-        elif all(loop in extents for loop in range(count)) and not _has_negative_factor(result):
-            last = [extents[loop].minus(_ONE) for loop in range(count)]
-            yield "sle", sizes.expression(result, last, []).plus(_ONE), size
+        elif all(loop in extents for loop in loops) and not _has_negative_factor(result):
+            last = [extents[loop].minus(_ONE) for loop in loops]
+            # If all windows are of one element, MLIR drops their loops, and takes the others from
+            # the sizes of the image. (`aotc-trim-windows` trims tensors.)
+            is_image = isinstance(type_, ir.MemRefType) and not type_.has_static_shape
+            is_whole = is_image and all(len(_terms_without(one, units)) < 2 for one in map_.results)
+            kind = "eq" if is_whole else "sle"
+            yield kind, sizes.expression(result, last, []).plus(_ONE), size
     body = operation.regions[0].blocks[0]
     for read in ops.find(operation, "tensor.extract"):
         # In a branch, the branch's condition limits how far it reads.
         if read.block == body:
             yield from _of_element(sizes, read, extents, is_imported)
+
+
+def _terms_without(expression: Any, units: set[int]) -> list[Any]:
+    """The loops and products that an affine expression adds, without loops of `units`. A single
+    product counts as two."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return [] if expression.position in units else [expression]
+    if isinstance(expression, ir.AffineAddExpr):
+        return [*_terms_without(expression.lhs, units), *_terms_without(expression.rhs, units)]
+    is_zero = isinstance(expression, ir.AffineMulExpr) and not _terms_without(expression.lhs, units)
+    return [] if is_zero else [expression, expression]
 
 
 def _has_negative_factor(expression: Any) -> bool:
