@@ -81,7 +81,7 @@ def test_explanation() -> None:
 
 def test_explanation_of_unknown_sizes_says_for_which() -> None:
     problem, chips = square(None, "i8"), [Chip("sm_80"), Chip("sm_86")]
-    large, few, small, _ = reasons(choose(problem, chips), chips)
+    large, few, small, *_ = reasons(choose(problem, chips), chips)
     assert "on GPUs, 100 tiles and more, rows at " in large
     assert "; expected at 4096x4096x4096: 0." in large
     assert "on GPUs, up to 132 tiles, or 64 rows, K of 256 and more, rows at " in few

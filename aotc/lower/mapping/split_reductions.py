@@ -154,8 +154,6 @@ def split_reductions(loop: Any, overlaps: Overlaps, *, cpu_kernels: bool) -> str
         if found.least is not None:
             loop = copy_if(functools.partial(found.is_worth, columns), loop)
         overlaps.renew()
-        with loop.location, ir.InsertionPoint(loop):
-            found = found.with_count(columns)
     how_many = 0
     with loop.location:
         # If a loop cannot be split, the loops after it are not split either.
@@ -418,6 +416,7 @@ def _split_reduction(
         return _reduce(columns, [(0, count)], inits, lambda n: partial.load(found.place(n[0], row)))
 
     with ir.InsertionPoint(loop):
+        found = found.with_count(columns)
         sizes, count = found.sizes(columns), found.count
         partial = Results(types, found.place(count, found.rows))
         rows = [_index(size) for size in found.rows]
