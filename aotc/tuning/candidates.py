@@ -22,7 +22,8 @@ from msgspec.structs import fields, replace
 from aotc.artifact_kind import MLIR
 from aotc.artifacts import SHARED
 from aotc.errors import InputError
-from aotc.kernels.matmul.choice import Choice, candidates
+from aotc.kernels.matmul.choice import candidates
+from aotc.kernels.matmul.chosen import Choice
 from aotc.kernels.matmul.problem import Matrix, Problem
 from aotc.kernels.matmul.tuned import Sizes, matrices, problem_words, timed_sizes
 from aotc.manifest import parse_manifest

@@ -31,7 +31,8 @@ from aotc.analysis.launch_limits import excesses
 from aotc.chips import LIMITS, block_shared_of
 from aotc.inspect import inspect
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.choice import Choice, candidates, choose
+from aotc.kernels.matmul.choice import candidates, choose
+from aotc.kernels.matmul.chosen import Choice
 from aotc.kernels.matmul.explanation import reasons
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.problem import Problem

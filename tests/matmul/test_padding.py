@@ -11,7 +11,8 @@ from helpers.command import Outcome
 
 from aotc.analysis.aliasing import Roots
 from aotc.analysis.functions import Functions
-from aotc.kernels.matmul.choice import choose, choose_for_cpu
+from aotc.kernels.matmul.choice import choose
+from aotc.kernels.matmul.cpu.choice import choose_for_cpu
 from aotc.kernels.matmul.implicit_gemm.padding import with_padding
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm, Padding
 from aotc.kernels.matmul.implicit_gemm.recognition import recognise_implicit_gemm

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from aotc.builder import Builder
 from aotc.chips import LIMITS, block_shared_of
-from aotc.kernels.family import ANY_GPU, CPU
-from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
-from aotc.kernels.matmul.cpu.grouped import CPU_GROUPED
-from aotc.kernels.matmul.cpu.streamed import CPU_STREAMED
-from aotc.kernels.matmul.depthwise.channels_first import CHANNELS_FIRST
-from aotc.kernels.matmul.depthwise.channels_last import CHANNELS_LAST
-from aotc.kernels.matmul.depthwise.problem import Depthwise
-from aotc.kernels.matmul.depthwise.simt import DEPTHWISE_SIMT
-from aotc.kernels.matmul.depthwise.small_planes import SMALL_PLANES
-from aotc.kernels.matmul.family import MatmulFamily, least_clocks
+from aotc.kernels.family import ANY_GPU
+from aotc.kernels.matmul.chosen import HOPPER, Choice, best_for, own_variant, without_alignment
+from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.gates import Gates
 from aotc.kernels.matmul.gemv.family import GEMV
 from aotc.kernels.matmul.gemv.gated import GATED_GEMV, gated_variants
-from aotc.kernels.matmul.implicit_gemm.cpu.family import IMPLICIT_CPU
-from aotc.kernels.matmul.implicit_gemm.direct import IMPLICIT_DIRECT
-from aotc.kernels.matmul.implicit_gemm.mma_sync import IMPLICIT_MMA_SYNC
+from aotc.kernels.matmul.implicit_gemm.choice import IMPLICIT_OF_ANY_GPU, choose_implicit_gemm
 from aotc.kernels.matmul.implicit_gemm.problem import ImplicitGemm
-from aotc.kernels.matmul.implicit_gemm.simt import IMPLICIT_SIMT
-from aotc.kernels.matmul.implicit_gemm.wgmma import IMPLICIT_WGMMA
-from aotc.kernels.matmul.implicit_gemm.wgmma_table import IMPLICIT_WGMMA_TABLE
 from aotc.kernels.matmul.least_work import LEAST_WORK, is_worth_a_kernel
 from aotc.kernels.matmul.mma_sync.family import MMA_SYNC
 from aotc.kernels.matmul.mma_sync.hopper_f64 import MMA_SYNC_F64
@@ -41,10 +27,6 @@ from aotc.kernels.matmul.operand_packing import (
     PACK_K_MAJOR,
 )
 from aotc.kernels.matmul.problem import (
-    ELEMENT_BYTES,
-    Arguments,
-    EpilogueOperand,
-    Matrix,
     Problem,
 )
 from aotc.kernels.matmul.simt.family import SIMT
@@ -58,12 +40,7 @@ from aotc.request import Chip, unique
 _OF_HOPPER: tuple[MatmulFamily[Any], ...] = (WGMMA, MMA_SYNC_F64, PACK_K_MAJOR, PACK_3XTF32_WGMMA)
 _OF_ANY_GPU: tuple[MatmulFamily[Any], ...] = (
     *(PACK_3XTF32, MMA_SYNC, PACK_F8_AS_F16, SIMT),
-    *(IMPLICIT_DIRECT, IMPLICIT_MMA_SYNC, IMPLICIT_SIMT),
-)
-_IMPLICIT_OF_HOPPER: tuple[MatmulFamily[Any], ...] = (IMPLICIT_WGMMA_TABLE, IMPLICIT_WGMMA)
-_OF_CPU: tuple[MatmulFamily[Any], ...] = (
-    *(CPU_STREAMED, CPU_GROUPED, CPU_BLOCKED, IMPLICIT_CPU),
-    *(SMALL_PLANES, CHANNELS_FIRST, CHANNELS_LAST),
+    *IMPLICIT_OF_ANY_GPU,
 )
 # The families of matmuls on GPUs, by their names in tuning files.
 FAMILIES = {
@@ -71,7 +48,7 @@ FAMILIES = {
     for family in (*_OF_HOPPER, *_OF_ANY_GPU, GEMV)
     if family.problem_type is Problem
 }
-_HOPPER, _BLACKWELL = Chip("sm_90a"), Chip("sm_100a")
+_BLACKWELL = Chip("sm_100a")
 # For unknown sizes: with fewer tiles than this, some multiprocessors have none. Smaller tiles,
 # which are chosen for the size SMALL, are used then.
 _MANY_TILES = 100
@@ -87,86 +64,6 @@ _MOST_OF_OTHERS = 3
 _LEAST_OF_VECTORS = 64 * 64
 # With fewer multiply-adds in each matmul of a batch, most of a tile of a GPU's kernels is unused.
 _LEAST_OF_MANY = 32 * 32 * 32
-# The same for the CPU's kernels.
-_LEAST_OF_BATCHED = 1000
-# Multiply-adds of matmuls on the CPU whose rows are no multiple of a vector.
-_LEAST_OF_ODD_ROWS = 2048
-
-_P = TypeVar("_P", bound=Problem)
-_Buffer = TypeVar("_Buffer", Matrix, EpilogueOperand)
-
-
-class Choice(Struct, frozen=True):
-    """A kernel for `problem`, whose alignments it requires: a variant of a family. `target` is the
-    chip that it is launched on, ANY_GPU or CPU.
-
-    The kernel is used if C has at least `least_tiles` tiles and, unless `rows` is None, from
-    `rows[0]` to `rows[1]` rows, and if K is at least `least_k`. Unless `most_tiles` is 0, C also
-    must have at most so many tiles, or no more rows than one of them. With `shares_rows`, it and
-    the next choice, and one for many tiles before it, are kernels of a family among which C's rows
-    are divided (see `waves`). The next choice is tried otherwise.
-
-    `entry`: the measurement that found it fastest, if any. `unknown`: the value that the cost model
-    assumes for unknown sizes. `capabilities`: the compute capabilities that it is launched on, if
-    some GPUs lack the shared memory; empty for all of them.
-    """
-
-    family: MatmulFamily[Any]
-    variant: Any
-    problem: Problem
-    target: str
-    least_tiles: int = 0
-    entry: Entry | None = None
-    rows: tuple[int, int] | None = None
-    unknown: int = SMALL
-    most_tiles: int = 0
-    shares_rows: bool = False
-    least_k: int = 0
-    capabilities: tuple[int, ...] = ()
-
-    @property
-    def sizes(self) -> Sizes:
-        """M, N and K that the kernel is chosen for. Unknown sizes are `unknown`."""
-        m, n, k = sizes_at(self.problem, self.unknown)
-        return (self.rows[1] if self.rows else m), n, k
-
-    def expected_fraction(self, chip: Chip, unknown: int | None = None) -> float | None:
-        """The fraction of the chip's peak that the cost model expects; None if there is no model.
-        The sizes are `self.sizes`, or, if `unknown` is given, those with every unknown size set to
-        it."""
-        sizes = self.sizes if unknown is None else sizes_at(self.problem, unknown)
-        if not self.family.has_cost_model or not self.problem.has_matrices:
-            return None
-        least = least_clocks(self.problem, sizes, chip)
-        if not least:
-            return None
-        clocks = self.family.expected_clocks(self.problem, self.variant, sizes, chip, at_most=True)
-        return least / clocks
-
-    def build(self, b: Builder, arguments: Arguments) -> None:
-        """Inserts the host code and the launch of the kernel at the insertion point."""
-        self.family.build(b, self.problem, self.variant, arguments)
-
-    def function(self, name: str) -> str:
-        """The MLIR text of a host function that launches the kernel."""
-        return self.family.function(self.problem, self.variant, name)
-
-    @property
-    def reads_without_padding(self) -> bool:
-        """Whether the kernel reads the image without its padding, and pads it itself."""
-        return self.problem.padded_operand is not None
-
-    @property
-    def packs_large_operands(self) -> bool:
-        """Whether the kernel packs operands that other kernels read in place, which pays off for
-        large matrices only."""
-        return self.family.packs_operands and self.family.is_for_large
-
-    def __str__(self) -> str:
-        where = {ANY_GPU: "GPUs", CPU: "the CPU"}.get(self.target, self.target)
-        if self.capabilities:
-            where = ", ".join(f"sm_{capability}" for capability in self.capabilities)
-        return f"{self.family.describe(self.variant)} on {where}"
 
 
 def choose(
@@ -209,9 +106,9 @@ def _fastest(
     if not _is_worth_a_kernel(problem, chips):
         return ()
     if isinstance(problem, ImplicitGemm):
-        return _choose_implicit_gemm(problem, chips)
+        return choose_implicit_gemm(problem, chips)
     found, others = [], []
-    for chip in unique(_own_variant(chip) for chip in chips):
+    for chip in unique(own_variant(chip) for chip in chips):
         if untested and (new := _untested(problem, chip)):
             found += new
             continue
@@ -237,7 +134,7 @@ def _fastest(
     if others:
         found += [
             Choice(one.family, one.variant, one.problem, ANY_GPU, rows=one.rows)
-            for one in (passes(problem) if others != [_HOPPER] else [])
+            for one in (passes(problem) if others != [HOPPER] else [])
         ]
         found += _best(problem, families, ANY_GPU, others)
     any_address = _at_any_address(problem, families, others or chips)
@@ -250,7 +147,7 @@ def _at_any_address(
     """The kernels for matrices at any address, the last of which is for any sizes. Rows of unknown
     length are as likely as not to be unaligned: they have a kernel for C of few tiles, too."""
     families = [family for family in families if family.takes_any_address]
-    found = _best(_without_alignment(problem), families, ANY_GPU, chips)
+    found = _best(without_alignment(problem), families, ANY_GPU, chips)
     if _has_open_rows(problem):
         return _for_any_tile_count(found[-1:])
     if any(one.pitch is None for one in (problem.a, problem.b, problem.c)):
@@ -263,17 +160,6 @@ def _has_open_rows(problem: Problem) -> bool:
     """Whether C has a known number of rows of any length, as the channels of an image. As likely as
     not, the rows are not aligned, and C is small."""
     return problem.c.pitch is None and problem.m is not None and problem.n is None
-
-
-def is_worth_on_cpu(problem: Problem) -> bool:
-    """Whether the CPU's kernel beats loops for a problem that is too small for kernels on GPUs,
-    such as a batch of many small matmuls."""
-    m, n, k = problem.m, problem.n, problem.k
-    if not (m and n and k) or 1 in (m, n) or m * n * k < _LEAST_OF_BATCHED:
-        return False
-    # Rows of such lengths are no vectors in loops.
-    least = _LEAST_OF_ODD_ROWS if n % 4 else LEAST_WORK
-    return problem.likely_batch * m * n * k >= least
 
 
 def _is_worth_a_kernel(problem: Problem, chips: Sequence[Chip]) -> bool:
@@ -297,10 +183,10 @@ def _one_variant(problem: Problem, chips: tuple[Chip, ...]) -> tuple[Choice, ...
     if not _is_worth_a_kernel(problem, chips):
         return ()
     if isinstance(problem, ImplicitGemm):
-        return _choose_implicit_gemm(problem, chips)[-1:]
+        return choose_implicit_gemm(problem, chips)[-1:]
     families = [family for family in _families_of(problem) if family.takes_any_address]
     return tuple(
-        _for_any_tile_count(_best(_without_alignment(problem), families, ANY_GPU, chips)[-1:])
+        _for_any_tile_count(_best(without_alignment(problem), families, ANY_GPU, chips)[-1:])
     )
 
 
@@ -341,7 +227,7 @@ def _fallback_that_fits(choice: Choice, capabilities: tuple[int, ...]) -> Choice
             best = able[0]
             if not choice.least_tiles:
                 chips = [Chip(f"sm_{capability}") for capability in capabilities]
-                best = _best_for(family, problem, able, chips)
+                best = best_for(family, problem, able, chips)
             return replace(choice, family=family, variant=best)
     return None
 
@@ -358,25 +244,19 @@ def _for_any_tile_count(choices: Sequence[Choice]) -> list[Choice]:
     return [replace(choice, least_tiles=0, most_tiles=0) for choice in choices]
 
 
-def _own_variant(chip: Chip) -> Chip:
-    """sm_90a for sm_90, as Hopper's own kernels need its architecture-specific features; otherwise
-    the chip itself."""
-    return _HOPPER if chip.capability == _HOPPER.capability else chip
-
-
 def _families_of(problem: Problem, chip: Chip | None = None) -> list[MatmulFamily[Any]]:
     """The families for the chip, or for any GPU if it is None, the best one first."""
     smallest = min(size for size in (problem.m, problem.n, _MOST_SMALL + 1) if size is not None)
     if smallest <= _MOST_SMALL:
         return [GEMV, *_OF_ANY_GPU]
-    return [*(_OF_HOPPER if chip == _HOPPER else ()), *_OF_ANY_GPU]
+    return [*(_OF_HOPPER if chip == HOPPER else ()), *_OF_ANY_GPU]
 
 
 def _small_m(problem: Problem, chip: Chip) -> list[Choice]:
     """The chip's small-M kernels for the problem."""
     return [
         Choice(one.family, one.variant, one.problem, chip.name, rows=one.rows)
-        for one in (small_m_kernels(problem) if chip == _HOPPER else [])
+        for one in (small_m_kernels(problem) if chip == HOPPER else [])
     ]
 
 
@@ -387,7 +267,7 @@ def _best_on(problem: Problem, chip: Chip) -> list[Choice]:
     best = _best(problem, families, chip.name, [chip])
     uncopied = [family for family in families if not family.packs_operands]
     unaligned = _for_any_tile_count(
-        _best(_without_alignment(problem), uncopied, chip.name, [chip])[:1]
+        _best(without_alignment(problem), uncopied, chip.name, [chip])[:1]
     )
     return [*best, *(choice for choice in unaligned if choice not in best)]
 
@@ -410,7 +290,7 @@ def candidates(problem: Problem, chip: Chip, sizes: Sizes) -> list[Choice]:
     be chosen, and others that are not expected to be far slower. The list is empty if the program
     chooses the kernel by its sizes at run time: the fastest kernel at one size says little about
     others."""
-    chip = _own_variant(chip)
+    chip = own_variant(chip)
     if any(one.family.describe_choice(one.variant) for one in choose(problem, [chip])):
         return []
     chosen = _best(problem, _families_of(problem, chip), chip.name, [chip])
@@ -442,91 +322,18 @@ def _not_far_slower(
     return [able[i] for i in order if clocks[i] <= _FAR_SLOWER * clocks[order[0]]]
 
 
-def _choose_implicit_gemm(problem: ImplicitGemm, chips: Sequence[Chip]) -> tuple[Choice, ...]:
-    """The kernels of an implicit GEMM: one for the operands' known alignment, and one for any
-    address. In front of them is one for Hopper, if it is expected to be faster there, and one for C
-    of few tiles, if the size of an image is unknown. A depthwise convolution has one kernel."""
-    if isinstance(problem, Depthwise):
-        problem = _without_alignment(problem)
-        able = DEPTHWISE_SIMT.legal_variants(problem)
-        return tuple(Choice(DEPTHWISE_SIMT, one, problem, ANY_GPU) for one in able[:1])
-    found = []
-    problem = problem.without_padding("b")
-    padded = problem.without_padding("a")
-    for one in dict.fromkeys((padded, _without_alignment(padded))):
-        for family in _OF_ANY_GPU:
-            if able := family.legal_variants(one):
-                found.append(Choice(family, _best_for(family, one, able, [_HOPPER]), one, ANY_GPU))
-                break
-    own = _implicit_on_hopper(problem) or _implicit_on_hopper(padded)
-    if found and own is not None and _HOPPER in map(_own_variant, chips):
-        sizes = sizes_at(problem, SMALL)
-        clocks = [
-            one.family.expected_clocks(one.problem, one.variant, sizes, _HOPPER)
-            for one in (own, found[0])
-        ]
-        if clocks[0] < clocks[1]:
-            found.insert(0, own)
-    if not problem.is_near:
-        found = [*_of_few_image_tiles(found), *found]
-    return tuple(found)
-
-
-def _of_few_image_tiles(choices: Sequence[Choice]) -> list[Choice]:
-    """The kernel for C of few tiles that copies most at once, in front of these for any GPU, the
-    last of which is for any address."""
-    several = [
-        replace(one, variant=few.variant, most_tiles=few.most_tiles, unknown=TINY)
-        for one in reversed(choices)
-        if one.target == ANY_GPU and (few := one.family.few_tiles(one.problem)) is not None
-    ]
-    return sorted(several, key=lambda one: -one.variant.copy_bytes)[:1]
-
-
-def _implicit_on_hopper(problem: ImplicitGemm) -> Choice | None:
-    for family in _IMPLICIT_OF_HOPPER:
-        if able := family.legal_variants(problem):
-            best = _best_for(family, problem, able, [_HOPPER])
-            return Choice(family, best, problem, _HOPPER.name)
-    return None
-
-
 def choose_gated(problem: Problem, gates: Gates, chips: Sequence[Chip]) -> list[Choice]:
     """The kernels for GPUs that combine the gates as well, in the order in which they are tried;
     empty if there is none. They are for the known alignment of A and B; other operands are read
     element by element."""
-    any_address = _without_alignment(problem)
+    any_address = without_alignment(problem)
     problem = replace(any_address, a=problem.a, b=problem.b)
     variants = gated_variants(problem, gates)
     found = [Choice(GATED_GEMV, variant, problem, ANY_GPU) for variant in variants]
-    if _HOPPER in map(_own_variant, chips):
+    if HOPPER in map(own_variant, chips):
         own = [replace(one, variant=replace(one.variant, uses_pdl=True)) for one in found]
-        found = [*(replace(one, target=_HOPPER.name) for one in own), *found]
+        found = [*(replace(one, target=HOPPER.name) for one in own), *found]
     return found
-
-
-def choose_for_cpu(problem: Problem) -> Choice | None:
-    """The kernel for the CPU device, which supports matrices at any address; None if no kernel
-    supports the problem."""
-    problem = _without_alignment(problem).without_padding("a")
-    for family in _OF_CPU:
-        for variant in family.legal_variants(problem):
-            return Choice(family, variant, problem, CPU)
-    return None
-
-
-def choose_for_one_row(choice: Choice) -> Choice | None:
-    """The CPU's kernel for a matrix of one row, instead of the choice for a matrix of an unknown
-    number of rows; None if there is none."""
-    problem = choice.problem
-    if choice.family is not CPU_BLOCKED or problem.m is not None or problem.a.transposed:
-        return None
-    if problem.batched:
-        return None
-    a, c = (replace(one, sizes=(1, one.sizes[1])) for one in (problem.a, problem.c))
-    problem = replace(problem, a=a, c=c)
-    variants = CPU_STREAMED.legal_variants(problem)
-    return next((Choice(CPU_STREAMED, one, problem, CPU) for one in variants), None)
 
 
 def _best(
@@ -543,7 +350,7 @@ def _best(
         first = Choice(family, able[0], problem, target)
         if family.is_bandwidth_bound:
             return [first]
-        small = Choice(family, _best_for(family, problem, able, chips), problem, target)
+        small = Choice(family, best_for(family, problem, able, chips), problem, target)
         if is_known:
             return [small]
         large = replace(first, least_tiles=_MANY_TILES, unknown=LARGE)
@@ -581,27 +388,3 @@ def _of_few_tiles(small: Choice) -> list[Choice]:
     tiny = replace(small, variant=variant, unknown=TINY, most_tiles=most, least_k=least_k)
     shares_rows = small.family.wave_tiles(small.problem, variant, SMALL) is not None
     return [replace(tiny, shares_rows=shares_rows)]
-
-
-def _best_for(
-    family: MatmulFamily[Any], problem: Problem, able: Sequence[Any], chips: Sequence[Chip]
-) -> Any:
-    """The variant that is expected to be fastest if every unknown size is SMALL. For several chips,
-    it is the one with the smallest sum of slowdowns relative to each chip's fastest variant."""
-    sizes = sizes_at(problem, SMALL)
-    slower = [0.0] * len(able)
-    for chip in chips:
-        clocks = [family.expected_clocks(problem, one, sizes, chip) for one in able]
-        slower = [sum_ + one / min(clocks) for sum_, one in zip(slower, clocks, strict=True)]
-    return able[slower.index(min(slower))]
-
-
-def _without_alignment(problem: _P) -> _P:
-    """The problem, with matrices and epilogue operands aligned to their elements only."""
-    a, b, c = (_unaligned(matrix) for matrix in (problem.a, problem.b, problem.c))
-    epilogue_operands = tuple(_unaligned(operand) for operand in problem.epilogue_operands)
-    return replace(problem, a=a, b=b, c=c, epilogue_operands=epilogue_operands)
-
-
-def _unaligned(buffer: _Buffer) -> _Buffer:
-    return replace(buffer, alignment=ELEMENT_BYTES.get(buffer.element or "", 1))

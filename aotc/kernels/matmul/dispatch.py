@@ -37,8 +37,9 @@ from aotc.kernels.cpu.constant_copies import copy_of_constant
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.launch_functions import LaunchFunctions
 from aotc.kernels.launches import generics_on_host, name_modules
-from aotc.kernels.matmul.choice import Choice, choose_for_one_row
+from aotc.kernels.matmul.chosen import Choice
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
+from aotc.kernels.matmul.cpu.choice import choose_for_one_row
 from aotc.kernels.matmul.cpu.gated import insert_gated
 from aotc.kernels.matmul.cpu.grouped import CPU_GROUPED, grouped_copy
 from aotc.kernels.matmul.cpu.packed import (

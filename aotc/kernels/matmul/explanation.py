@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from aotc.kernels.family import ANY_GPU
-from aotc.kernels.matmul.choice import Choice
+from aotc.kernels.matmul.chosen import Choice
 from aotc.kernels.matmul.family import MatmulFamily
 from aotc.kernels.matmul.peaks import kind_of, peak_of
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from aotc.chips import gpu_of
 from aotc.kernels.launches import chips_of
-from aotc.kernels.matmul.choice import Choice, choose
+from aotc.kernels.matmul.choice import choose
+from aotc.kernels.matmul.chosen import Choice
 from aotc.kernels.matmul.problem import ELEMENT_BYTES, Problem
 from aotc.kernels.matmul.tuned import SMALL, sizes_at
 from aotc.request import BuildRequest, Chip

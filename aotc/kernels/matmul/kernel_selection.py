@@ -15,15 +15,10 @@ from aotc.analysis.aliasing import Roots
 from aotc.analysis.block_order import BlockOrder
 from aotc.kernels.family import ANY_GPU, CPU
 from aotc.kernels.launches import chips_of, is_for_cpu
-from aotc.kernels.matmul.choice import (
-    FAMILIES,
-    Choice,
-    choose,
-    choose_for_cpu,
-    choose_gated,
-    is_worth_on_cpu,
-)
+from aotc.kernels.matmul.choice import FAMILIES, choose, choose_gated
+from aotc.kernels.matmul.chosen import Choice
 from aotc.kernels.matmul.cpu.blocked import CPU_BLOCKED
+from aotc.kernels.matmul.cpu.choice import choose_for_cpu, is_worth_on_cpu
 from aotc.kernels.matmul.cpu.gated import can_implement as can_implement_gates
 from aotc.kernels.matmul.cpu.selected import can_implement as can_select_rows
 from aotc.kernels.matmul.depthwise.recognition import recognise_depthwise
