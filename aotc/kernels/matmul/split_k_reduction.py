@@ -44,6 +44,11 @@ def parts_of_few_tiles(tiles: Number, k: Number, blocks: int) -> Number:
     return signed_maximum(minimum(enough, MOST_PARTS), 1)
 
 
+def part_extent(k: Number, tile: int, split_k: Number) -> Number:
+    """The K extent of each of `split_k` parts: whole tiles, so that the last parts may be empty."""
+    return ceil_divide(k, split_k * tile) * tile
+
+
 class SplitKReduction:
     """The buffer of the partial accumulators of `split_k` parts of K, and the kernel that adds
     them. The constructor allocates the buffer. C's rows are those from `first_row` on, as many as

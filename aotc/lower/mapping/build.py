@@ -1,6 +1,6 @@
-"""Building blocks of kernels: launches, and loops with carried values.
+"""Building blocks of kernels: launches, loops with carried values, and versions of loops.
 
-Each function creates operations at the current insertion point.
+Each function but the last one creates operations at the current insertion point.
 """
 
 from __future__ import annotations
@@ -113,3 +113,16 @@ def allocate_temporary(type_: Any, size: Any | int = 1) -> Any:
         TEMPORARY: ir.UnitAttr.get(),
     }
     return ops.create("gpu.alloc", operands, [ir.MemRefType.get(shape, type_)], attributes).result
+
+
+def copy_in_place_of(loop: Any, condition: Callable[[], Any]) -> Any:
+    """A copy of the loop that runs in place of it if the condition, which is created before the
+    loop, holds."""
+    with loop.location, ir.InsertionPoint(loop):
+        again = loop.clone().operation
+        ops.create_either(
+            condition(),
+            lambda: ir.InsertionPoint.current.insert(again.detach_from_parent()),
+            lambda: ir.InsertionPoint.current.insert(loop.detach_from_parent()),
+        )
+    return again

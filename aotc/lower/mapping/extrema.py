@@ -17,6 +17,7 @@ from msgspec import Struct
 from aotc import ops
 from aotc.analysis.effects import Overlaps, accesses_in, is_division, is_pure, is_understood
 from aotc.lower.gpu_branches import is_for_gpu
+from aotc.lower.mapping.build import copy_in_place_of
 from aotc.lower.mapping.columns import can_reduce
 from aotc.lower.mapping.nest import known_product, known_trips, loop_trips
 from aotc.lower.mapping.single_rows import wrap_in_row
@@ -25,7 +26,6 @@ from aotc.lower.mapping.split_reductions import (
     are_few_long_columns,
     bounds_of_part,
     computed_from,
-    copy_if,
     place_of_part,
     size_of_part,
 )
@@ -116,7 +116,7 @@ def split_extrema_of_columns(loop: Any, *, cpu_kernels: bool) -> Any:
         return loop
     if is_for_gpu(loop) is None and cpu_kernels:
         declare_capability(ops.enclosing(loop, "builtin.module"))
-        loop = copy_if(has_gpu, loop)
+        loop = copy_in_place_of(loop, has_gpu)
     with loop.location:
         for found in _extrema_of_columns(loop):
             _split(found)

@@ -22,10 +22,10 @@ from aotc.mlir import ir
 from aotc.rewrites.cloning import body_of
 
 
-class _Views:
-    """Collapsed views of buffers, and products of sizes. All accesses of a buffer share one view,
-    created before `loop`, so that a load is known to read what a store wrote, and loops of the same
-    sizes share their product."""
+class _Hoisted:
+    """Collapsed views of buffers, and products of sizes, which are created before `loop`. All
+    accesses of a buffer share one view, so that a load is known to read what a store wrote, and
+    loops of the same sizes share their product."""
 
     def __init__(self, loop: Any) -> None:
         self._loop = loop
@@ -45,7 +45,7 @@ class _Views:
                 self._products[key] = _product(sizes)
         return self._products[key]
 
-    def of(self, memref: Any, parts: Sequence[Sequence[int]]) -> Any:
+    def view(self, memref: Any, parts: Sequence[Sequence[int]]) -> Any:
         if not ops.is_made_outside(memref, self._loop):
             return collapse(memref, parts)
         key = memref, str(parts)
@@ -55,29 +55,29 @@ class _Views:
         return self._made[key]
 
 
-def merge_dimensions(loop: Any, views: _Views | None = None) -> Any:
+def merge_dimensions(loop: Any, hoisted: _Hoisted | None = None) -> Any:
     """The scf.parallel, which has no results, with as few dimensions as possible; `loop` itself if
     none can be merged."""
     variables = list(loop.regions[0].blocks[0].arguments)
     lowers, uppers, steps, _ = ops.operand_groups(loop)
     groups = _groups(variables, _sizes(lowers, uppers, steps))
     merged = len(groups) < len(variables)
-    return _merge(loop, groups, views) if merged else loop
+    return _merge(loop, groups, hoisted) if merged else loop
 
 
 def merge_columns(loop: Any) -> None:
     """Merges dimensions of the loops along the rows of `loop`, an scf.parallel over rows."""
-    views = _Views(loop)
+    hoisted = _Hoisted(loop)
     for operation in body_of(loop):
         if operation.name == "scf.parallel" and not operation.results:
-            merge_dimensions(operation, views)
+            merge_dimensions(operation, hoisted)
         elif operation.name == "scf.for":
             columns = describe_columns(operation)
             if columns is not None:
-                _merge_nest(columns, views)
+                _merge_nest(columns, hoisted)
 
 
-def _merge_nest(columns: Columns, views: _Views) -> None:
+def _merge_nest(columns: Columns, hoisted: _Hoisted) -> None:
     """Merges a nest of reductions into one loop if all of its dimensions are contiguous in
     memory."""
     nest = [columns.loop]
@@ -93,7 +93,7 @@ def _merge_nest(columns: Columns, views: _Views) -> None:
     end = list(nest[-1].regions[0].blocks[0].operations)[-1].operation
 
     def inside(position: Any, values: list[Any]) -> list[Any]:
-        _collapse_all(nest[-1], set(columns.variables[1:]), views)
+        _collapse_all(nest[-1], set(columns.variables[1:]), hoisted)
         for old, new in zip((columns.variables[0], *carried), (position, *values), strict=True):
             old.replace_all_uses_with(new)
         for operation in body_of(nest[-1]):
@@ -102,7 +102,7 @@ def _merge_nest(columns: Columns, views: _Views) -> None:
 
     with columns.loop.location, ir.InsertionPoint(columns.loop):
         zero, one = ops.constant_index(0), ops.constant_index(1)
-        count = views.product(uppers)
+        count = hoisted.product(uppers)
         inits = list(columns.loop.operands)[3:]
         for old, new in zip(
             columns.loop.results, create_loop(zero, count, one, inits, inside), strict=True
@@ -188,11 +188,11 @@ def _all_but(place: int, rank: int) -> list[list[int]]:
     return [[i, i + 1] if i + 1 == place else [i] for i in range(rank) if i != place]
 
 
-def _merge(loop: Any, groups: Sequence[Sequence[int]], views: _Views | None) -> Any:
+def _merge(loop: Any, groups: Sequence[Sequence[int]], hoisted: _Hoisted | None) -> Any:
     old = loop.regions[0].blocks[0]
     variables = list(old.arguments)
     lowers, uppers, steps, _ = ops.operand_groups(loop)
-    product = _product if views is None else views.product
+    product = _product if hoisted is None else hoisted.product
     with loop.location, ir.InsertionPoint(loop):
         ends = [
             uppers[group[0]] if len(group) == 1 else product([uppers[i] for i in group])
@@ -208,7 +208,7 @@ def _merge(loop: Any, groups: Sequence[Sequence[int]], views: _Views | None) -> 
     for operation in list(old.operations)[:-1]:
         operation.operation.move_before(end)
     _collapse_all(
-        merged, {variables[i] for group in groups for i in group[1:]}, views or _Views(merged)
+        merged, {variables[i] for group in groups for i in group[1:]}, hoisted or _Hoisted(merged)
     )
     for group, variable in zip(groups, new.arguments, strict=True):
         variables[group[0]].replace_all_uses_with(variable)
@@ -216,14 +216,14 @@ def _merge(loop: Any, groups: Sequence[Sequence[int]], views: _Views | None) -> 
     return merged
 
 
-def _collapse_all(loop: Any, gone: set[Any], views: _Views) -> None:
+def _collapse_all(loop: Any, gone: set[Any], hoisted: _Hoisted) -> None:
     for operation in ops.walk(loop):
         access = access_of(operation)
         if access is not None and gone & set(access.indices):
-            _collapse(access, gone, views)
+            _collapse(access, gone, hoisted)
 
 
-def _collapse(access: Access, gone: set[Any], views: _Views) -> None:
+def _collapse(access: Access, gone: set[Any], hoisted: _Hoisted) -> None:
     """Recreates the access on a collapsed view. The dimension of each index in `gone` is collapsed
     into the one before it."""
     parts: list[list[int]] = []
@@ -234,7 +234,7 @@ def _collapse(access: Access, gone: set[Any], views: _Views) -> None:
             parts.append([place])
     operation = access.operation
     with operation.location, ir.InsertionPoint(operation):
-        view = views.of(access.memref, parts)
+        view = hoisted.view(access.memref, parts)
         kept = [index for index in access.indices if index not in gone]
         stored = [operation.operands[0]] if access.writes else []
         types = [result.type for result in operation.results]

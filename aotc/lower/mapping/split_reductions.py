@@ -29,7 +29,7 @@ from aotc.builder.numbers import (
 )
 from aotc.chips import LARGE_GPU_THREADS, MAX_BLOCK_THREADS
 from aotc.lower.gpu_branches import is_for_gpu
-from aotc.lower.mapping.build import create_loop
+from aotc.lower.mapping.build import copy_in_place_of, create_loop
 from aotc.lower.mapping.columns import Columns
 from aotc.lower.mapping.nest import known_product, loop_trips
 from aotc.lower.mapping.rows import is_along_rows, row_items
@@ -150,9 +150,9 @@ def split_reductions(loop: Any, overlaps: Overlaps, *, cpu_kernels: bool) -> str
             return None
         if is_for_all:
             declare_capability(ops.enclosing(loop, "builtin.module"))
-            loop = copy_if(has_gpu, loop)
+            loop = copy_in_place_of(loop, has_gpu)
         if found.least is not None:
-            loop = copy_if(functools.partial(found.is_worth, columns), loop)
+            loop = copy_in_place_of(loop, functools.partial(found.is_worth, columns))
         overlaps.renew()
     how_many = 0
     with loop.location:
@@ -176,18 +176,6 @@ def split_reductions(loop: Any, overlaps: Overlaps, *, cpu_kernels: bool) -> str
     count = f"{found.count} parts" if found.has_known_count else "as many parts as fill a GPU"
     what = f"{how_many} loops along rows become kernels, with reductions in {count}"
     return what + where if how_many else None
-
-
-def copy_if(condition: Callable[[], Any], loop: Any) -> Any:
-    """A copy of the loop that runs in place of it if the condition holds."""
-    with loop.location, ir.InsertionPoint(loop):
-        again = loop.clone().operation
-        ops.create_either(
-            condition(),
-            lambda: ir.InsertionPoint.current.insert(again.detach_from_parent()),
-            lambda: ir.InsertionPoint.current.insert(loop.detach_from_parent()),
-        )
-    return again
 
 
 def _number(size: Any) -> Number:

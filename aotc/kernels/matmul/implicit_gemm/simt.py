@@ -42,7 +42,11 @@ from aotc.kernels.matmul.simt.family import SIMT
 from aotc.kernels.matmul.simt.kernel import tile_coordinate
 from aotc.kernels.matmul.simt.mainloop import CopyVector, Mainloop
 from aotc.kernels.matmul.simt.tiles import OperandTile
-from aotc.kernels.matmul.split_k_reduction import parts_of_few_tiles, sum_of_parts
+from aotc.kernels.matmul.split_k_reduction import (
+    part_extent,
+    parts_of_few_tiles,
+    sum_of_parts,
+)
 
 _SHARED_BYTES = 160 * KIB
 _REDUCTION_THREADS = 128
@@ -218,10 +222,9 @@ class _Kernel(Mainloop):
         self.thread, self.first = block.thread, (tile_m * v.m, tile_n * v.n)
         self.k_begin, self.k_end = 0, sizes.k
         if v.split_k != 1:
-            k_extent = divide_up(sizes.k, split_k * v.k) * v.k
+            k_extent = part_extent(sizes.k, v.k, split_k)
             self.k_begin = self.split * k_extent
             if v.split_k == 0:
-                # The last parts may be empty.
                 self.k_begin = minimum(self.k_begin, sizes.k)
             self.k_end = minimum(self.k_begin + k_extent, sizes.k)
         self.k_valid = self.k_end

@@ -18,6 +18,7 @@ from aotc.kernels.matmul.mma_sync.tiles import Coordinates, ProblemShape, Varian
 from aotc.kernels.matmul.problem import Problem
 from aotc.kernels.matmul.split_k_reduction import (
     SplitKReduction,
+    part_extent,
     partial_of,
     parts_of_few_tiles,
 )
@@ -70,8 +71,7 @@ class TiledLaunch(ABC):
         blocks = 2 if variant.copy_bytes > 1 else _BLOCKS_OF_ELEMENTS
         split_k = variant.split_k or parts_of_few_tiles(tiles * shape.batches, shape.k, blocks)
         reduction = SplitKReduction(b, self.problem, split_k, shape)
-        # Each part has the same number of whole K tiles. The last parts may be empty.
-        extent = ceil_divide(shape.k, variant.k * split_k) * variant.k
+        extent = part_extent(shape.k, variant.k, split_k)
         with self._blocks(reduction.count) as (coordinates, number):
             batch, split = number // split_k, number % split_k
             first_k = split * extent
