@@ -155,3 +155,51 @@ def _libraries(text: str, folder: Path) -> tuple[Library, Library]:
     _, found = build_for_gpus(text, folder)
     (folder / "cpu").mkdir()
     return found, build_library(text, folder / "cpu", "-O1")
+
+
+def test_reductions_of_different_dimensions(tmp_path: Path) -> None:
+    """The second loop along the row goes through contiguous elements, and is merged; the first one
+    does not. Each has parts of its own."""
+    text = """
+    func.func @f(%x: memref<?x?x?xf32>, %y: memref<?x?x?xf32>, %r: memref<?xf32>)
+        attributes {llvm.emit_c_interface} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %zero = arith.constant 0.0 : f32
+      %rows = memref.dim %x, %c0 : memref<?x?x?xf32>
+      %m = memref.dim %x, %c1 : memref<?x?x?xf32>
+      %n = memref.dim %x, %c2 : memref<?x?x?xf32>
+      scf.parallel (%i) = (%c0) to (%rows) step (%c1) {
+        %sum = scf.for %j = %c0 to %m step %c1 iter_args(%s = %zero) -> (f32) {
+          %of_row = scf.for %k = %c0 to %n step %c1 iter_args(%t = %s) -> (f32) {
+            %v = memref.load %y[%j, %i, %k] : memref<?x?x?xf32>
+            %next = arith.addf %t, %v : f32
+            scf.yield %next : f32
+          }
+          scf.yield %of_row : f32
+        }
+        %product = scf.for %j = %c0 to %m step %c1 iter_args(%s = %zero) -> (f32) {
+          %of_row = scf.for %k = %c0 to %n step %c1 iter_args(%t = %s) -> (f32) {
+            %v = memref.load %x[%i, %j, %k] : memref<?x?x?xf32>
+            %w = arith.mulf %v, %sum : f32
+            %next = arith.addf %t, %w : f32
+            scf.yield %next : f32
+          }
+          scf.yield %of_row : f32
+        }
+        memref.store %product, %r[%i] : memref<?xf32>
+      }
+      return
+    }
+    """
+    found, on_cpu = _libraries(text, tmp_path)
+    random = np.random.default_rng(0)
+    for rows, m, n in ((2, 3, 5), (3, 200, 200), (1, 1, 40000)):
+        x = random.random((rows, m, n)).astype(np.float32)
+        y = random.random((m, rows, n)).astype(np.float32)
+        exact = y.sum((0, 2), np.float64) * x.sum((1, 2), np.float64)
+        for library in (found, on_cpu):
+            r = np.full(rows, np.nan, np.float32)
+            library.call("f", x, y, r)
+            np.testing.assert_allclose(r, exact, rtol=1e-4)
